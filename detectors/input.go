@@ -1,0 +1,134 @@
+package detectors
+
+import (
+	"sync"
+	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// Hit is one match of one pattern of a rule, in bytes of the text.
+type Hit struct {
+	Rule       int // index in the detector's Rules
+	Start, End int
+}
+
+// Input is what detectors read: computed once per interaction, shared, read-only.
+type Input struct {
+	Interaction *audit.Interaction
+	Profile     audit.Profile // of the interaction's domain
+
+	sides [2]textIndex
+	hits  []sideHits // only detectors with hits are in it
+}
+
+type sideHits struct {
+	detector string
+	side     audit.Side
+	hits     []Hit
+}
+
+// Hits gives the hits of a rule-based detector on one side, ordered by rule, start, end. Hits that
+// the rule's "unless" guards exclude are already gone.
+func (in *Input) Hits(detectorID string, side audit.Side) []Hit {
+	for i := range in.hits {
+		if in.hits[i].side == side && in.hits[i].detector == detectorID {
+			return in.hits[i].hits
+		}
+	}
+	return nil
+}
+
+// Span turns byte offsets on one side into a span of code points; repeated use stays cheap.
+func (in *Input) Span(side audit.Side, start, end int) audit.Span {
+	return in.sides[sideIndex(side)].span(start, end)
+}
+
+func sideIndex(s audit.Side) int {
+	if s == audit.Input {
+		return 1
+	}
+	return 0
+}
+
+// stride is the distance in bytes between two marks of a textIndex.
+const stride = 512
+
+// textIndex counts code points up to any byte offset in O(stride).
+type textIndex struct {
+	text  string
+	once  sync.Once
+	ascii bool
+	marks []uint32 // code points before the first boundary at or after byte i*stride
+}
+
+func (x *textIndex) span(start, end int) audit.Span {
+	x.once.Do(x.build)
+	return audit.Span{Start: x.count(start), End: x.count(end)}
+}
+
+func (x *textIndex) build() {
+	x.ascii = isASCII(x.text)
+	if x.ascii {
+		return
+	}
+	n, at := uint32(0), 0
+	for at < len(x.text) {
+		if at >= len(x.marks)*stride {
+			x.marks = append(x.marks, n)
+		}
+		_, size := utf8.DecodeRuneInString(x.text[at:])
+		at += size
+		n++
+	}
+}
+
+// count gives the number of code points that start before byte offset b.
+func (x *textIndex) count(b int) uint32 {
+	if x.ascii {
+		return uint32(b)
+	}
+	m := b / stride
+	if m >= len(x.marks) {
+		m = len(x.marks) - 1
+	}
+	if m < 0 {
+		return 0
+	}
+	at, n := x.boundary(m*stride), x.marks[m]
+	for at < b {
+		_, size := utf8.DecodeRuneInString(x.text[at:])
+		at += size
+		n++
+	}
+	return n
+}
+
+// boundary gives the first code point boundary at or after at, as decoding from the front meets it.
+// A continuation byte belongs to the code point before it only if that one is valid and reaches here.
+func (x *textIndex) boundary(at int) int {
+	for back := 1; back < utf8.UTFMax && at-back >= 0; back++ {
+		if r, size := utf8.DecodeRuneInString(x.text[at-back:]); utf8.RuneStart(x.text[at-back]) {
+			if (r != utf8.RuneError || size > 1) && size > back {
+				return at - back + size
+			}
+			return at
+		}
+	}
+	return at
+}
+
+func isASCII(s string) bool {
+	for len(s) >= 8 {
+		if (s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7])&0x80 != 0 {
+			return false
+		}
+		s = s[8:]
+	}
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}

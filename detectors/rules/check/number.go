@@ -1,0 +1,130 @@
+package check
+
+// Card tells whether the match is the number of a payment card: a known issuer's prefix, a length
+// that issuer uses, and a right Luhn digit (ISO/IEC 7812).
+func Card(text string, start, end int) bool {
+	ds := digits(text[start:end])
+	return !partOfLonger(text, start, end) && issued(ds) && luhn(ds)
+}
+
+func luhn(ds []byte) bool {
+	sum := 0
+	for i := range ds {
+		d := int(ds[len(ds)-1-i])
+		if i%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return sum%10 == 0
+}
+
+// issuers holds the ranges of the first six digits and the lengths that go with them.
+var issuers = []struct{ from, to, short, long int }{
+	{400000, 499999, 13, 19}, // Visa
+	{510000, 559999, 16, 16}, // Mastercard
+	{222100, 272099, 16, 16}, // Mastercard, series 2
+	{340000, 349999, 15, 15}, // American Express
+	{370000, 379999, 15, 15},
+	{601100, 601199, 16, 19}, // Discover
+	{644000, 659999, 16, 19},
+	{622126, 622925, 16, 19}, // Discover with UnionPay
+	{620000, 629999, 16, 19}, // UnionPay
+	{810000, 817199, 16, 19},
+	{352800, 358999, 16, 19}, // JCB
+	{300000, 305999, 14, 19}, // Diners Club
+	{309500, 309599, 14, 19},
+	{360000, 369999, 14, 19},
+	{380000, 399999, 14, 19},
+	{500000, 509999, 12, 19}, // Maestro
+	{560000, 589999, 12, 19},
+	{630000, 639999, 12, 19},
+	{670000, 679999, 12, 19},
+	{220000, 220499, 16, 19}, // Mir
+}
+
+func issued(ds []byte) bool {
+	if len(ds) < 12 {
+		return false
+	}
+	prefix := 0
+	for _, d := range ds[:6] {
+		prefix = prefix*10 + int(d)
+	}
+	for _, is := range issuers {
+		if prefix >= is.from && prefix <= is.to && len(ds) >= is.short && len(ds) <= is.long {
+			// A Visa number has 13, 16 or 19 digits.
+			return prefix/100000 != 4 || len(ds)%3 == 1
+		}
+	}
+	return false
+}
+
+// SSN tells whether the match can be a US social security number: area not 000, 666 or 900 and up,
+// group not 00, serial not 0000, and none of the numbers that advertisements made invalid.
+func SSN(text string, start, end int) bool {
+	at := end // the number stands at the end of the match; before it there may be a label
+	for n := 0; at > start && n < 9; at-- {
+		if isDigit(text[at-1]) {
+			n++
+		}
+	}
+	ds := digits(text[at:end])
+	if len(ds) != 9 || partOfLonger(text, at, end) {
+		return false
+	}
+	n := 0
+	for _, d := range ds {
+		n = n*10 + int(d)
+	}
+	area, group, serial := n/1_000_000, n/10_000%100, n%10_000
+	switch {
+	case area == 0, area == 666, area >= 900, group == 0, serial == 0:
+		return false
+	case n == 78_05_1120, n == 219_09_9999:
+		return false
+	}
+	return true
+}
+
+// IBAN tells whether the match has the length its country uses and a remainder of 1 modulo 97
+// (ISO 13616).
+func IBAN(text string, start, end int) bool {
+	var b []byte
+	for i := start; i < end; i++ {
+		if c := text[i]; isAlpha(c) {
+			b = append(b, c&^0x20)
+		} else if isDigit(c) {
+			b = append(b, c)
+		}
+	}
+	if len(b) < 15 || ibanLength[string(b[:2])] != len(b) || partOfLonger(text, start, end) {
+		return false
+	}
+	rest := 0
+	for _, c := range append(b[4:len(b):len(b)], b[:4]...) {
+		if isDigit(c) {
+			rest = (rest*10 + int(c-'0')) % 97
+		} else {
+			rest = (rest*100 + int(c-'A') + 10) % 97
+		}
+	}
+	return rest == 1
+}
+
+// IBANLength gives the number of characters of a country's IBANs, 0 for a country without.
+func IBANLength(country string) int { return ibanLength[country] }
+
+// ibanLength holds the length of each country's IBANs (ISO 13616 registry).
+var ibanLength = map[string]int{
+	"AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28,
+	"CH": 21, "CR": 22, "CY": 28, "CZ": 24, "DE": 22, "DJ": 27, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18,
+	"FK": 18, "FO": 18, "FR": 27, "GB": 22, "GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HN": 28, "HR": 21, "HU": 28,
+	"IE": 22, "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30, "KW": 30, "KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20,
+	"LU": 20, "LV": 21, "LY": 25, "MC": 27, "MD": 24, "ME": 22, "MK": 19, "MN": 20, "MR": 27, "MT": 31, "MU": 30, "NI": 28,
+	"NL": 18, "NO": 15, "OM": 23, "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22, "RU": 33, "SA": 24,
+	"SC": 31, "SD": 18, "SE": 24, "SI": 19, "SK": 24, "SM": 27, "SO": 23, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26,
+	"UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
+}

@@ -1,0 +1,84 @@
+package rules
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// All gives the rules of the packs, in order.
+func All(packs []*Pack) []*Rule {
+	var all []*Rule
+	for _, p := range packs {
+		all = append(all, p.Rules...)
+	}
+	return all
+}
+
+// SetVersion is a short hash over what the packs say, the same for any order of the packs. It
+// changes whenever a rule, a list or a version does.
+func SetVersion(packs []*Pack) string {
+	packs = slices.Clone(packs)
+	slices.SortFunc(packs, func(a, b *Pack) int { return cmp.Compare(a.ID, b.ID) })
+	h := sha256.New()
+	enc := yaml.NewEncoder(h)
+	for _, p := range packs {
+		// A pack is plain data and a hash takes every write, so this cannot fail.
+		_ = enc.Encode(p)
+	}
+	_ = enc.Close()
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+// Explain tells a person what a rule is for, when it fires and when it does not; ok is false when no
+// pack has a rule of that id.
+func Explain(packs []*Pack, id string) (text string, ok bool) {
+	for _, r := range All(packs) {
+		if r.ID == id {
+			return explain(r), true
+		}
+	}
+	return "", false
+}
+
+func explain(r *Rule) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  (%s, pack %s %s)\n  %s\n", r.ID, r.Kind, r.Pack.ID, r.Pack.Version, r.Description)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "  %-11s %s\n", name, value)
+		}
+	}
+	line("severity", string(r.Severity))
+	if r.Severity != "" {
+		line("weight", r.Severity.Weight().String())
+	}
+	line("category", r.Category)
+	line("covers", r.Example)
+	line("entity", r.Entity)
+	line("check", r.Check)
+	line("confidence", fmt.Sprint(r.Confidence))
+	for _, part := range []struct {
+		title string
+		items []string
+	}{
+		{"Patterns (without regard to case):", r.Patterns},
+		{"Not when its sentence holds:", append(slices.Clone(r.Pack.Unless), r.Unless...)},
+		{"Fires on:", r.Match},
+		{"Stays silent on:", r.NoMatch},
+	} {
+		if len(part.items) == 0 {
+			continue
+		}
+		b.WriteString("  " + part.title + "\n")
+		for _, item := range part.items {
+			b.WriteString("    " + item + "\n")
+		}
+	}
+	return b.String()
+}

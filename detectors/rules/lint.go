@@ -1,0 +1,174 @@
+package rules
+
+import (
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+const maxPattern = 4 << 10 // bytes of one pattern with its lists put in
+
+var (
+	idForm      = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
+	versionForm = regexp.MustCompile(`^\d{4}\.\d{1,2}\.\d{1,3}$`)
+)
+
+// Lint tells what a loaded pack must mend before it ships: names, severity ranges of seeds 000 and
+// 001, examples, and patterns that cost too much or match nothing.
+func Lint(packs []*Pack) []Fault {
+	var faults []Fault
+	for _, p := range packs {
+		faults = append(faults, lintPack(p)...)
+		for _, r := range p.Rules {
+			for _, f := range lintRule(p, r) {
+				f.Where, f.Rule = p.ID, r.ID
+				faults = append(faults, f)
+			}
+		}
+	}
+	return faults
+}
+
+func lintPack(p *Pack) (faults []Fault) {
+	family, member := "charter.", string(p.Ground)
+	switch {
+	case p.Category != "":
+		family, member = "safety.", p.Category
+	case p.Gate:
+		family, member = "gate.", ""
+	}
+	if !idForm.MatchString(p.ID) || !strings.HasPrefix(p.ID, family+member) || !strings.HasSuffix(p.ID, "."+p.Language) {
+		faults = append(faults, Fault{p.ID, "", "pack", fmt.Sprintf("want %s%s….%s", family, member, p.Language)})
+	}
+	if !versionForm.MatchString(p.Version) {
+		faults = append(faults, Fault{p.ID, "", "version", fmt.Sprintf("%q: want year.month.number", p.Version)})
+	}
+	if p.Title == "" {
+		faults = append(faults, Fault{p.ID, "", "title", "is missing"})
+	}
+	return faults
+}
+
+// lintRule leaves Where and Rule of the faults to its caller.
+func lintRule(p *Pack, r *Rule) (faults []Fault) {
+	add := func(field, format string, args ...any) {
+		faults = append(faults, Fault{Field: field, Problem: fmt.Sprintf(format, args...)})
+	}
+	if !idForm.MatchString(r.ID) {
+		add("id", "want 1 to 64 of a-z 0-9 _ . -")
+	}
+	if owner := string(p.Ground) + p.Category; owner != "" && !strings.HasPrefix(r.ID, owner+".") {
+		add("id", "must begin with %q", owner+".")
+	}
+	if strings.TrimSpace(r.Description) == "" {
+		add("description", "is missing")
+	}
+	switch {
+	case p.Gate && r.Severity != "":
+		add("severity", "gate rules have none")
+	case p.Gate && r.Category == "":
+		add("category", "is missing")
+	case !p.Gate:
+		limits := audit.GroundSeverity[p.Ground]
+		if p.Category != "" {
+			limits = audit.SafetySeverity[p.Category]
+		}
+		if !limits.Holds(r.Severity) {
+			add("severity", "%q lies outside %s…%s", r.Severity, limits.Min, limits.Max)
+		}
+	}
+	if len(r.Match) < 2 {
+		add("match", "want at least two sentences")
+	}
+	if len(r.NoMatch) < 2 {
+		add("no_match", "want at least two sentences")
+	}
+	for i, pattern := range r.Expanded {
+		if problem := patternProblem(pattern); problem != "" {
+			add(index("patterns", i), "%s", problem)
+		}
+	}
+	return faults
+}
+
+func patternProblem(pattern string) string {
+	if len(pattern) > maxPattern {
+		return fmt.Sprintf("%d bytes with its lists; at most %d", len(pattern), maxPattern)
+	}
+	re, err := syntax.Parse(pattern, syntax.Perl|syntax.FoldCase)
+	switch {
+	case err != nil:
+		return err.Error()
+	case canBeEmpty(re):
+		return "can match nothing at all"
+	case hasOpenGap(re):
+		return "has an unbounded gap such as .* or [^x]+; give it an end, as .{0,40}"
+	}
+	return ""
+}
+
+// canBeEmpty tells whether the expression can match without taking a character.
+func canBeEmpty(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral, syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
+		return false
+	case syntax.OpStar, syntax.OpQuest:
+		return true
+	case syntax.OpRepeat:
+		return re.Min == 0 || canBeEmpty(re.Sub[0])
+	case syntax.OpCapture, syntax.OpPlus:
+		return canBeEmpty(re.Sub[0])
+	case syntax.OpConcat:
+		for _, s := range re.Sub {
+			if !canBeEmpty(s) {
+				return false
+			}
+		}
+		return true
+	case syntax.OpAlternate:
+		for _, s := range re.Sub {
+			if canBeEmpty(s) {
+				return true
+			}
+		}
+		return false
+	}
+	return true // anchors, word boundaries, the empty match
+}
+
+// hasOpenGap tells whether a wide class (any character, a negated class) repeats without end.
+func hasOpenGap(re *syntax.Regexp) bool {
+	open := re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0
+	if open && isWide(re.Sub[0]) {
+		return true
+	}
+	for _, s := range re.Sub {
+		if hasOpenGap(s) {
+			return true
+		}
+	}
+	return false
+}
+
+func isWide(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return true
+	case syntax.OpCharClass:
+		n := 0
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			n += int(re.Rune[i+1]-re.Rune[i]) + 1
+		}
+		return n > 1<<16
+	case syntax.OpCapture, syntax.OpAlternate:
+		for _, s := range re.Sub {
+			if isWide(s) {
+				return true
+			}
+		}
+	}
+	return false
+}

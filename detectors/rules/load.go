@@ -1,0 +1,236 @@
+package rules
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/rules/check"
+)
+
+// defaultConfidence stands for a rule that does not state its own.
+const defaultConfidence = 0.8
+
+// Fault is one thing wrong with a pack, named so that its author finds it.
+type Fault struct {
+	Where   string // file when loading, pack id after
+	Rule    string // "" when the fault is the pack's
+	Field   string // YAML key, with an index where it is a list: "patterns[1]"; or ""
+	Problem string
+}
+
+func (f Fault) Error() string {
+	s := f.Where
+	for _, part := range []string{f.Rule, f.Field} {
+		if part != "" {
+			s += ":" + part
+		}
+	}
+	return s + ": " + f.Problem
+}
+
+// Join makes one error of faults, nil when there are none.
+func Join(faults []Fault) error {
+	errs := make([]error, len(faults))
+	for i, f := range faults {
+		errs[i] = f
+	}
+	return errors.Join(errs...)
+}
+
+// Load reads every *.yaml at the root of fsys and in its folder packs, in order of names, expands
+// lists, compiles guards and fills what [Rule] marks as filled. Rule ids are unique over all packs.
+// It reports every fault at once, as a joined error of [Fault] values of kind invalid.
+func Load(fsys fs.FS) ([]*Pack, error) {
+	var names []string
+	for _, glob := range []string{"*.yaml", "packs/*.yaml"} {
+		found, err := fs.Glob(fsys, glob)
+		if err != nil {
+			return nil, audit.E("rules: load", audit.KindInternal, err)
+		}
+		names = append(names, found...)
+	}
+	var packs []*Pack
+	var faults []Fault
+	seen := map[string]string{} // id of a rule or pack -> file
+	for _, name := range names {
+		pack, fs := loadFile(fsys, name, seen)
+		faults = append(faults, fs...)
+		if pack != nil {
+			packs = append(packs, pack)
+		}
+	}
+	if len(faults) > 0 {
+		return nil, audit.E("rules: load", audit.KindInvalid, Join(faults))
+	}
+	return packs, nil
+}
+
+func loadFile(fsys fs.FS, name string, seen map[string]string) (*Pack, []Fault) {
+	raw, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, []Fault{{Where: name, Problem: err.Error()}}
+	}
+	pack := &Pack{}
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	if err := dec.Decode(pack); err != nil {
+		return nil, yamlFaults(name, err)
+	}
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, []Fault{{Where: name, Problem: "more than one YAML document in the file; make one file of each"}}
+	}
+	faults := fill(pack, name)
+	for _, id := range append([]string{pack.ID}, ruleIDs(pack)...) {
+		if other, dup := seen[id]; dup {
+			faults = append(faults, Fault{name, id, "id", "already used in " + path.Base(other)})
+		}
+		seen[id] = name
+	}
+	return pack, faults
+}
+
+// yamlFaults makes one fault of each complaint of the decoder.
+func yamlFaults(name string, err error) []Fault {
+	var list *yaml.TypeError
+	if !errors.As(err, &list) {
+		return []Fault{{Where: name, Problem: err.Error()}}
+	}
+	faults := make([]Fault, len(list.Errors))
+	for i, e := range list.Errors {
+		faults[i] = Fault{Where: name, Problem: fmt.Sprint(e)}
+	}
+	return faults
+}
+
+func ruleIDs(p *Pack) []string {
+	ids := make([]string, 0, len(p.Rules))
+	for _, r := range p.Rules {
+		if r != nil {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// Fill prepares a pack that was built in code, as Load prepares one that it read: where names it in
+// faults. Custom gate rules come this way.
+func Fill(p *Pack, where string) error {
+	if faults := fill(p, where); len(faults) > 0 {
+		return audit.E("rules: fill", audit.KindInvalid, Join(faults))
+	}
+	return nil
+}
+
+func fill(p *Pack, where string) []Fault {
+	faults := packFaults(p, where)
+	lists, more := expandLists(p, where)
+	faults = append(faults, more...)
+	common := make([]*regexp.Regexp, 0, len(p.Unless))
+	for i, u := range p.Unless {
+		if re, err := compile(u, lists); err != nil {
+			faults = append(faults, Fault{where, "", index("unless", i), err.Error()})
+		} else {
+			common = append(common, re)
+		}
+	}
+	for _, r := range p.Rules {
+		if r == nil || r.ID == "" {
+			faults = append(faults, Fault{where, "", "rules", "a rule without an id"})
+			continue
+		}
+		faults = append(faults, fillRule(p, r, where, lists, common)...)
+	}
+	return faults
+}
+
+func packFaults(p *Pack, where string) (faults []Fault) {
+	if p.ID == "" || p.Version == "" || p.Language == "" {
+		faults = append(faults, Fault{where, "", "pack", "pack, version and language must all be set"})
+	}
+	set := 0
+	for _, is := range []bool{p.Ground != "", p.Category != "", p.Gate} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case set != 1:
+		faults = append(faults, Fault{where, "", "ground", "exactly one of ground, category and gate must be set"})
+	case p.Ground != "" && !slices.Contains(audit.Grounds, p.Ground):
+		faults = append(faults, Fault{where, "", "ground", fmt.Sprintf("%q is not one of %v", p.Ground, audit.Grounds)})
+	case p.Category != "" && !slices.Contains(audit.SafetyCategories, p.Category):
+		faults = append(faults, Fault{where, "", "category", fmt.Sprintf("%q is not one of %v", p.Category, audit.SafetyCategories)})
+	}
+	if len(p.Rules) == 0 {
+		faults = append(faults, Fault{where, "", "rules", "the pack has none"})
+	}
+	return faults
+}
+
+func fillRule(p *Pack, r *Rule, where string, lists map[string]string, common []*regexp.Regexp) (faults []Fault) {
+	r.Pack, r.Kind = p, kindOf(p, r)
+	r.Expanded, r.Guards = nil, slices.Clone(common)
+	if len(r.Patterns) == 0 {
+		faults = append(faults, Fault{where, r.ID, "patterns", "there must be at least one"})
+	}
+	for i, pattern := range r.Patterns {
+		full, err := expand(pattern, lists)
+		if err == nil {
+			_, err = regexp.Compile("(?i)" + full)
+		}
+		if err != nil {
+			faults = append(faults, Fault{where, r.ID, index("patterns", i), err.Error()})
+			continue
+		}
+		r.Expanded = append(r.Expanded, full)
+	}
+	for i, u := range r.Unless {
+		if re, err := compile(u, lists); err != nil {
+			faults = append(faults, Fault{where, r.ID, index("unless", i), err.Error()})
+		} else {
+			r.Guards = append(r.Guards, re)
+		}
+	}
+	if r.Check != "" && check.Named(r.Check) == nil {
+		faults = append(faults, Fault{where, r.ID, "check", fmt.Sprintf("%q is not one of %v", r.Check, check.Names())})
+	}
+	if r.Confidence == 0 {
+		r.Confidence = defaultConfidence
+	}
+	if r.Confidence < 0 || r.Confidence > 1 {
+		faults = append(faults, Fault{where, r.ID, "confidence", "must lie in (0, 1]"})
+	}
+	if r.Severity != "" && r.Severity.Level() == 0 {
+		faults = append(faults, Fault{where, r.ID, "severity", fmt.Sprintf("%q is not one of %v", r.Severity, audit.Severities)})
+	}
+	return faults
+}
+
+func kindOf(p *Pack, r *Rule) string {
+	switch {
+	case p.Ground != "":
+		return "charter." + string(p.Ground)
+	case p.Category != "":
+		return "safety." + p.Category
+	}
+	return "gate." + r.ID
+}
+
+func compile(pattern string, lists map[string]string) (*regexp.Regexp, error) {
+	full, err := expand(pattern, lists)
+	if err != nil {
+		return nil, err
+	}
+	return regexp.Compile("(?i)" + full)
+}
+
+func index(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

@@ -1,0 +1,219 @@
+package scan
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// runeSet is a set of runes as sorted, disjoint, inclusive ranges: lo, hi, lo, hi, ...
+type runeSet []rune
+
+var (
+	anyRune   = runeSet{0, unicode.MaxRune}
+	notNL     = runeSet{0, '\n' - 1, '\n' + 1, unicode.MaxRune}
+	wordRunes = runeSet{'0', '9', 'A', 'Z', '_', '_', 'a', 'z'}
+	asciiOnly = runeSet{0, utf8.RuneSelf - 1}
+	newlineIs = runeSet{'\n', '\n'}
+)
+
+// runesOf is the set of runes that an instruction matches, folding included.
+func runesOf(in *syntax.Inst) runeSet {
+	switch in.Op {
+	case syntax.InstRuneAny:
+		return anyRune
+	case syntax.InstRuneAnyNotNL:
+		return notNL
+	}
+	if len(in.Rune) != 1 {
+		return in.Rune
+	}
+	return orbit(in.Rune[0], in.Op == syntax.InstRune && syntax.Flags(in.Arg)&syntax.FoldCase != 0)
+}
+
+// orbit is one rune, or with fold all that Unicode simple folding makes equal to it: k, K and U+212A.
+func orbit(r rune, fold bool) runeSet {
+	all := []rune{r}
+	if fold {
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			all = append(all, f)
+		}
+		slices.Sort(all)
+	}
+	set := make(runeSet, 0, 2*len(all))
+	for _, x := range all {
+		set = append(set, x, x)
+	}
+	return set
+}
+
+// kind is what an assertion (\b, ^, $) can see of the symbol on one side of it.
+type kind uint8
+
+const (
+	other   kind = iota
+	word         // an ASCII word character
+	newline      // told apart from other only where a pattern has a line assertion
+	edge         // the beginning or the end of the text
+	kinds
+)
+
+// assertions are the empty-width conditions that hold between two neighbours.
+func assertions(prev, next kind) syntax.EmptyOp {
+	op := syntax.EmptyNoWordBoundary
+	if (prev == word) != (next == word) {
+		op = syntax.EmptyWordBoundary
+	}
+	switch prev {
+	case edge:
+		op |= syntax.EmptyBeginText | syntax.EmptyBeginLine
+	case newline:
+		op |= syntax.EmptyBeginLine
+	}
+	switch next {
+	case edge:
+		op |= syntax.EmptyEndText | syntax.EmptyEndLine
+	case newline:
+		op |= syntax.EmptyEndLine
+	}
+	return op
+}
+
+// alphabet maps runes to symbol classes. Runes of one class are alike to every pattern, so that an
+// automaton needs one column a class. Two more columns follow the classes: the end of the text, and
+// one that stays empty, to which bytes above 0x7f are sent because they need decoding first.
+type alphabet struct {
+	ascii   [256]uint8 // class of an ASCII byte; column() of "needs decoding" for other bytes
+	page    [(unicode.MaxRune >> 8) + 1]uint16
+	leaf    [][256]uint16 // classes of 256 runes; equal leaves are held once
+	kind    []kind        // of each class, and edge for the end of the text
+	foreign []bool        // the class holds a rune above 0x7f
+	end     int           // the column of the end of the text; the number of classes
+}
+
+// columns is the width of a row of the automaton.
+func (a *alphabet) columns() int { return a.end + 2 }
+
+// decode gives the class and the width of the rune at the beginning of text, which must not be empty.
+// A byte that is not valid UTF-8 is U+FFFD of width 1, as in package regexp.
+func (a *alphabet) decode(text string) (class, width int) {
+	if c := text[0]; c < utf8.RuneSelf {
+		return int(a.ascii[c]), 1
+	}
+	r, w := utf8.DecodeRuneInString(text)
+	return int(a.leaf[a.page[r>>8]][r&0xff]), w
+}
+
+// newAlphabet divides all runes by the given sets and returns, beside the alphabet, each set as a set
+// of classes.
+func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
+	// ASCII letters never share a class with foreign runes of their orbit, because those are no word
+	// characters; ASCII is told apart from the rest so that class ids of bytes stay small.
+	basis := append([]runeSet{asciiOnly, wordRunes, newlineIs}, sets...)
+	cuts := []rune{0, unicode.MaxRune + 1}
+	for _, s := range basis {
+		for i := 0; i < len(s); i += 2 {
+			cuts = append(cuts, s[i], s[i+1]+1)
+		}
+	}
+	slices.Sort(cuts)
+	cuts = slices.Compact(cuts)
+	classOf, n := refine(cuts, basis)
+
+	a := &alphabet{kind: make([]kind, n+1), foreign: make([]bool, n), end: n}
+	a.kind[n] = edge
+	bits := make([]bitset, len(sets))
+	for i, s := range sets {
+		bits[i] = newBitset(n)
+		eachInterval(cuts, s, func(k int) { bits[i].add(classOf[k]) })
+	}
+	eachInterval(cuts, wordRunes, func(k int) { a.kind[classOf[k]] = word })
+	if lines {
+		eachInterval(cuts, newlineIs, func(k int) { a.kind[classOf[k]] = newline })
+	}
+	a.fill(cuts, classOf)
+	return a, bits
+}
+
+// refine gives equal numbers to the intervals between cuts that lie in the same sets, counting from
+// zero in the order of the intervals.
+func refine(cuts []rune, sets []runeSet) (classOf []int, n int) {
+	classOf = make([]int, len(cuts)-1)
+	n = 1
+	for _, s := range sets {
+		moved := map[int]int{}
+		eachInterval(cuts, s, func(k int) {
+			to, ok := moved[classOf[k]]
+			if !ok {
+				to = n
+				n++
+				moved[classOf[k]] = to
+			}
+			classOf[k] = to
+		})
+	}
+	dense := map[int]int{}
+	for k, c := range classOf {
+		to, ok := dense[c]
+		if !ok {
+			to = len(dense)
+			dense[c] = to
+		}
+		classOf[k] = to
+	}
+	return classOf, len(dense)
+}
+
+// eachInterval calls f with the index of every interval between cuts that lies in the set.
+func eachInterval(cuts []rune, s runeSet, f func(k int)) {
+	for i := 0; i < len(s); i += 2 {
+		k, _ := slices.BinarySearch(cuts, s[i])
+		for ; k < len(cuts)-1 && cuts[k] <= s[i+1]; k++ {
+			f(k)
+		}
+	}
+}
+
+// fill builds the look-up tables.
+func (a *alphabet) fill(cuts []rune, classOf []int) {
+	seen := map[[256]uint16]uint16{}
+	k := 0
+	for p := range a.page {
+		var leaf [256]uint16
+		for i := range leaf {
+			r := rune(p<<8 | i)
+			for r >= cuts[k+1] {
+				k++
+			}
+			leaf[i] = uint16(classOf[k])
+			if r < utf8.RuneSelf {
+				a.ascii[r] = uint8(classOf[k])
+			} else {
+				a.foreign[classOf[k]] = true
+			}
+		}
+		id, ok := seen[leaf]
+		if !ok {
+			id = uint16(len(a.leaf))
+			seen[leaf] = id
+			a.leaf = append(a.leaf, leaf)
+		}
+		a.page[p] = id
+	}
+}
+
+// bitset is a set of small numbers.
+type bitset []uint64
+
+func newBitset(n int) bitset       { return make(bitset, (n+63)/64) }
+func (b bitset) add(i int)         { b[i>>6] |= 1 << (i & 63) }
+func (b bitset) has(i int) bool    { return b[i>>6]>>(i&63)&1 != 0 }
+func (s runeSet) key() string      { return string(appendRunes(nil, s)) }
+func appendRunes(b []byte, rs []rune) []byte {
+	for _, r := range rs {
+		b = binary.LittleEndian.AppendUint32(b, uint32(r))
+	}
+	return b
+}

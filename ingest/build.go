@@ -1,0 +1,284 @@
+package ingest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/sources"
+)
+
+// decode gives the interaction; it means something only while st.faults stays empty.
+func (st *state) decode(rec sources.Record, o audit.Origin) *audit.Interaction {
+	h := readHeaders(rec.Headers)
+	st.headerTenant(h)
+	if !st.parse(rec.Value) {
+		return nil
+	}
+	in := &audit.Interaction{}
+	st.setTenant(in, h)
+	st.setPlace(in)
+	given := st.setIdentity(in, h, o)
+	st.setTrace(in, h)
+	st.setTexts(in)
+	st.setCall(in)
+	if len(st.faults) > 0 {
+		return nil
+	}
+	in.Digest = st.digest(in, given)
+	st.cut(in)
+	return in
+}
+
+type headers struct{ tenant, eventID, traceparent []byte }
+
+// readHeaders takes the first header of each name.
+func readHeaders(hs []audit.Header) (h headers) {
+	for i := len(hs) - 1; i >= 0; i-- {
+		switch hs[i].Key {
+		case HeaderTenant:
+			h.tenant = hs[i].Value
+		case HeaderEventID:
+			h.eventID = hs[i].Value
+		case HeaderTraceparent:
+			h.traceparent = hs[i].Value
+		}
+	}
+	return h
+}
+
+// headerTenant runs before the payload is read, so that a broken event is still counted for its tenant.
+func (st *state) headerTenant(h headers) {
+	switch t := string(h.tenant); {
+	case t == "":
+	case ValidTenant(t):
+		st.tenant = t
+	default:
+		st.fault("header "+HeaderTenant, BadValue, wantTenant)
+	}
+}
+
+func (st *state) setTenant(in *audit.Interaction, h headers) {
+	payload := st.text(fTenant)
+	if payload != "" && !ValidTenant(payload) {
+		st.fault(names[fTenant], BadValue, wantTenant)
+		return
+	}
+	switch {
+	case st.tenant != "" && payload != "" && st.tenant != payload:
+		st.fault(names[fTenant], TenantMismatch, "differs from the tenant of the credential or header")
+	case st.tenant == "" && len(h.tenant) == 0:
+		if st.tenant = payload; payload == "" {
+			st.tenant = st.d.defaultTenant
+		}
+		if st.tenant == "" && st.values[fTenant] == nil {
+			st.fault(names[fTenant], TenantMissing, "no tenant: send "+names[fTenant]+", or the header "+HeaderTenant+", or configure tenant.default")
+		} else if st.tenant == "" && len(st.faults) == 0 {
+			st.fault(names[fTenant], TenantMissing, "names no tenant")
+		}
+	}
+	in.Tenant = st.tenant
+}
+
+// setPlace reads where the interaction belongs: application, domain, conversation, people.
+func (st *state) setPlace(in *audit.Interaction) {
+	in.Conversation = st.word(fConversation, maxWord)
+	in.Application = st.word(fApplication, maxWord)
+	in.DecisionID = st.word(fDecision, maxWord)
+	in.UserID = st.word(fUserID, maxWord)
+	in.UserEmail = st.word(fUserEmail, maxWord)
+	in.UserRole = st.word(fUserRole, maxWord)
+	in.Domain = audit.General
+	if given := st.word(fDomain, maxName256); given != "" {
+		if d := audit.Domain(strings.ToLower(given)); d.Known() {
+			in.Domain = d
+		} else {
+			in.DomainGiven = given
+		}
+	}
+}
+
+// setIdentity sets id and time and gives the time that the event itself carries, zero for none.
+func (st *state) setIdentity(in *audit.Interaction, h headers, o audit.Origin) (given time.Time) {
+	id, version7 := st.setID(in, h, o)
+	at, ok := st.timestamp()
+	given = at
+	source := names[fTimestamp]
+	switch {
+	case ok:
+	case version7:
+		at, _ = id.Time()
+		source = names[fID]
+	default:
+		at = o.BrokerTime.UTC().Truncate(time.Millisecond)
+		in.TimeAssumed = true
+	}
+	in.Time = at
+	if !in.TimeAssumed {
+		latest := o.BrokerTime.UTC().Truncate(day).Add(2 * day) // the end of the day after the broker's
+		if at.Before(earliest) || !at.Before(latest) {
+			st.fault(source, EventTime, "wants a time from 2020-01-01 to the day after the broker's")
+		}
+		skew := at.Sub(o.BrokerTime)
+		in.TimeSuspect = skew > suspectSkew || skew < -suspectSkew
+	}
+	return given
+}
+
+// setID sets the event's id; version7 says that its own bits tell a time.
+func (st *state) setID(in *audit.Interaction, h headers, o audit.Origin) (id audit.ID, version7 bool) {
+	given := st.word(fID, maxName256)
+	var err error
+	switch {
+	case given != "":
+		if id, err = audit.ParseID(given); err != nil {
+			id, in.GivenID = audit.DeriveID(in.Tenant, given), given
+		}
+	case len(h.eventID) > 0:
+		if id, err = audit.ParseID(string(h.eventID)); err != nil {
+			st.fault("header "+HeaderEventID, BadValue, "wants a UUID")
+		}
+	default:
+		id, in.IDAssumed = audit.DeriveID(o.Topic, strconv.Itoa(o.Partition), strconv.FormatInt(o.Offset, 10),
+			strconv.FormatInt(o.BrokerTime.UnixMilli(), 10)), true
+	}
+	if err == nil && id.IsZero() {
+		st.fault(names[fID], BadValue, "is the nil UUID, which names no event")
+	}
+	in.ID = id
+	_, version7 = id.Time()
+	return id, version7
+}
+
+// setTrace takes trace_id, else traceparent, else the header, else derives a trace from the id, so
+// that a second delivery has the same.
+func (st *state) setTrace(in *audit.Interaction, h headers) {
+	trace := st.hex(fTraceID, audit.ValidTraceID, "wants a W3C trace id: 32 hexadecimal digits, not all zero")
+	span := st.hex(fSpanID, audit.ValidSpanID, "wants a W3C span id: 16 hexadecimal digits, not all zero")
+	parentTrace, parentSpan, ok := audit.ParseTraceparent(strings.ToLower(st.text(fTraceparent)))
+	if !ok && st.present(fTraceparent) != nil && len(st.bytes(fTraceparent)) > 0 {
+		st.fault(names[fTraceparent], BadValue, "wants a W3C traceparent such as 00-<32 hexadecimal digits>-<16>-01")
+	}
+	if !ok {
+		parentTrace, parentSpan, ok = audit.ParseTraceparent(string(h.traceparent))
+	}
+	if trace == "" && ok {
+		trace = parentTrace
+	}
+	if span == "" && ok && trace == parentTrace {
+		span = parentSpan
+	}
+	if trace == "" {
+		sum := sha256.Sum256(in.ID[:])
+		trace = hex.EncodeToString(sum[:16])
+	}
+	in.TraceID, in.SpanID = trace, span
+}
+
+// hex reads a trace or span id; capitals and the dashes of a UUID are taken off.
+func (st *state) hex(f field, valid func(string) bool, want string) string {
+	s := st.text(f)
+	if s == "" || valid(s) {
+		return s
+	}
+	s = strings.ToLower(s)
+	if _, err := audit.ParseID(s); err == nil {
+		s = strings.ReplaceAll(s, "-", "")
+	}
+	if !valid(s) {
+		st.fault(names[f], BadValue, want)
+		return ""
+	}
+	return s
+}
+
+// setCall reads the facts about the call of the model.
+func (st *state) setCall(in *audit.Interaction) {
+	in.Provider = st.word(st.either(fProvider, fLLMProvider), maxWord)
+	in.Model = st.word(st.either(fModel, fLLMModel), maxWord)
+	for _, s := range []*string{&in.Provider, &in.Model} {
+		if *s == "" {
+			*s, in.Incomplete = "unknown", true
+		}
+	}
+	in.PromptTokens, in.ResponseTokens, in.LatencyMS, in.CostMicroUSD = audit.Unknown, audit.Unknown, audit.Unknown, audit.Unknown
+	if n, ok := st.whole(fPromptTokens); ok {
+		in.PromptTokens = n
+	}
+	if n, ok := st.whole(fResponseTokens); ok {
+		in.ResponseTokens = n
+	}
+	if n, ok := st.number(fLatency, maxInt32); ok {
+		in.LatencyMS = int32(math.Round(n))
+	}
+	if n, ok := st.number(fCost, maxCostUSD); ok {
+		in.CostMicroUSD = int64(math.Round(n * microPerUSD))
+	}
+	in.SensitivityScore = st.word(fSensitivity, maxWord)
+	in.ContainedPII = audit.Tristate(st.flag(fPII))
+	in.ContainedProprietary = audit.Tristate(st.flag(fProprietary))
+	in.ContainedCustomerData = audit.Tristate(st.flag(fCustomerData))
+	in.Status = st.status(in.ErrorMessage != "")
+	st.setTemplate(in)
+	if n, ok := st.number(fSchemaVersion, maxInt32); ok && n != 1 {
+		st.fault(names[fSchemaVersion], BadValue, "wants 1, the only version there is")
+	}
+}
+
+func (st *state) status(failed bool) string {
+	switch s := st.bytes(fStatus); string(s) {
+	case "success", "error", "blocked":
+		return string(s)
+	case "":
+		if failed {
+			return "error"
+		}
+		return "success"
+	}
+	st.fault(names[fStatus], BadValue, "wants success, error or blocked")
+	return ""
+}
+
+func (st *state) setTemplate(in *audit.Interaction) {
+	v := st.present(fTemplate)
+	if v == nil {
+		return
+	}
+	o, err := v.Object()
+	if err != nil {
+		st.fault(names[fTemplate], WrongType, "wants an object with id and version")
+		return
+	}
+	ms, base := st.membersOf(o, names[fTemplate])
+	for _, m := range ms {
+		into := &in.TemplateID
+		switch string(m.key) {
+		case "id":
+		case "version":
+			into = &in.TemplateVersion
+		default:
+			st.fault("template."+shown(m.key), UnknownField, "is not a field of template, which has id and version; put your own fields under metadata")
+			continue
+		}
+		if m.value.Type() == fastjson.TypeNull {
+			continue
+		}
+		s, err := m.value.StringBytes()
+		switch {
+		case err != nil:
+			st.fault("template."+string(m.key), WrongType, "wants a string")
+		case utf8.RuneCount(s) > maxWord:
+			st.fault("template."+string(m.key), BadValue, "wants at most "+strconv.Itoa(maxWord)+" characters")
+		default:
+			*into = string(s)
+		}
+	}
+	st.members = st.members[:base]
+}

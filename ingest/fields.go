@@ -1,0 +1,219 @@
+package ingest
+
+import (
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/valyala/fastjson"
+)
+
+// field is one top-level name of the native event.
+type field uint8
+
+const (
+	fSchemaVersion field = iota
+	fID
+	fTenant
+	fTimestamp
+	fTraceID
+	fSpanID
+	fTraceparent
+	fConversation
+	fApplication
+	fDomain
+	fDecision
+	fUserID
+	fUserEmail
+	fUserRole
+	fQueryContext
+	fMessages
+	fPrompt
+	fResponse
+	fSanitizedPrompt
+	fProvider
+	fModel
+	fPromptTokens
+	fResponseTokens
+	fLatency
+	fCost
+	fRedaction
+	fSensitivity
+	fPII
+	fProprietary
+	fCustomerData
+	fStatus
+	fErrorMessage
+	fRetrieved
+	fTemplate
+	fGroups
+	fMetadata
+	fLLMResponse // the four names of seed 003's service and type
+	fOriginalQuery
+	fLLMModel
+	fLLMProvider
+	fieldCount
+)
+
+// names holds the fields as senders write them.
+var names = [fieldCount]string{
+	fSchemaVersion: "schema_version", fID: "id", fTenant: "tenant_id", fTimestamp: "timestamp",
+	fTraceID: "trace_id", fSpanID: "span_id", fTraceparent: "traceparent",
+	fConversation: "conversation_id", fApplication: "application", fDomain: "domain", fDecision: "decision_id",
+	fUserID: "user_id", fUserEmail: "user_email", fUserRole: "user_role", fQueryContext: "query_context",
+	fMessages: "messages", fPrompt: "prompt", fResponse: "response", fSanitizedPrompt: "sanitized_prompt",
+	fProvider: "provider", fModel: "model", fPromptTokens: "prompt_tokens", fResponseTokens: "response_tokens",
+	fLatency: "latency_ms", fCost: "estimated_cost_usd", fRedaction: "redaction_summary",
+	fSensitivity: "sensitivity_score", fPII: "contained_pii", fProprietary: "contained_proprietary",
+	fCustomerData: "contained_customer_data", fStatus: "status", fErrorMessage: "error_message",
+	fRetrieved: "retrieved_context", fTemplate: "template", fGroups: "group_attributes", fMetadata: "metadata",
+	fLLMResponse: "llm_response", fOriginalQuery: "original_query", fLLMModel: "llm_model", fLLMProvider: "llm_provider",
+}
+
+// byName finds a field; a map of string keys is asked without an allocation for byte slices.
+var byName = func() map[string]field {
+	m := make(map[string]field, fieldCount)
+	for f, name := range names {
+		m[name] = field(f)
+	}
+	return m
+}()
+
+// Largest numbers taken.
+const (
+	maxName256  = 256  // code points of an id
+	maxWord     = 1024 // code points of a name: model, application, user
+	maxCostUSD  = 1e6
+	maxInt32    = math.MaxInt32
+	microPerUSD = 1e6
+)
+
+// present gives a field's value unless it is absent or null.
+func (st *state) present(f field) *fastjson.Value {
+	v := st.values[f]
+	if v == nil || v.Type() == fastjson.TypeNull {
+		return nil
+	}
+	return v
+}
+
+// bytes gives a string field inside the parser's memory; nil when absent or of a wrong type.
+func (st *state) bytes(f field) []byte {
+	v := st.present(f)
+	if v == nil {
+		return nil
+	}
+	s, err := v.StringBytes()
+	if err != nil {
+		st.fault(names[f], WrongType, "wants a string")
+		return nil
+	}
+	return s
+}
+
+// text gives a string field of any length.
+func (st *state) text(f field) string { return string(st.bytes(f)) }
+
+// word gives a short string field: at most limit code points.
+func (st *state) word(f field, limit int) string {
+	s := st.bytes(f)
+	if len(s) > limit && utf8.RuneCount(s) > limit {
+		st.fault(names[f], BadValue, "wants at most "+strconv.Itoa(limit)+" characters")
+		return ""
+	}
+	return string(s)
+}
+
+// json gives a field's canonical JSON; want refuses other types with its message.
+func (st *state) json(f field, want fastjson.Type, message string) string {
+	v := st.present(f)
+	if v == nil {
+		return ""
+	}
+	if v.Type() != want {
+		st.fault(names[f], WrongType, message)
+		return ""
+	}
+	return st.canonicalText(v, names[f])
+}
+
+func (st *state) canonicalText(v *fastjson.Value, name string) string {
+	st.scratch = st.canonical(st.scratch[:0], v, name)
+	return string(st.scratch)
+}
+
+// number gives a number field in [0, limit]; ok is false when it is absent or at fault.
+func (st *state) number(f field, limit float64) (n float64, ok bool) {
+	v := st.present(f)
+	if v == nil {
+		return 0, false
+	}
+	if v.Type() != fastjson.TypeNumber {
+		st.fault(names[f], WrongType, "wants a number")
+		return 0, false
+	}
+	st.scratch = v.MarshalTo(st.scratch[:0])
+	n, err := strconv.ParseFloat(string(st.scratch), 64)
+	if err != nil || n < 0 || n > limit {
+		st.fault(names[f], BadValue, "wants a number from 0 to "+strconv.FormatFloat(limit, 'f', -1, 64))
+		return 0, false
+	}
+	return n, true
+}
+
+// whole gives a whole number as JSON Schema means it (12.0 and 1e3 are whole).
+func (st *state) whole(f field) (int32, bool) {
+	n, ok := st.number(f, maxInt32)
+	if ok && n != math.Trunc(n) {
+		st.fault(names[f], BadValue, "wants a whole number")
+		return 0, false
+	}
+	return int32(n), ok
+}
+
+// flag gives a boolean field: 1, 0 or -1 when absent.
+func (st *state) flag(f field) int8 {
+	v := st.present(f)
+	if v == nil {
+		return -1
+	}
+	switch v.Type() {
+	case fastjson.TypeTrue:
+		return 1
+	case fastjson.TypeFalse:
+		return 0
+	}
+	st.fault(names[f], WrongType, "wants true or false")
+	return -1
+}
+
+// timestamp gives the event's time in whole milliseconds, UTC.
+func (st *state) timestamp() (t time.Time, given bool) {
+	s := st.bytes(fTimestamp)
+	if len(s) == 0 {
+		return time.Time{}, false
+	}
+	// UnmarshalText holds to RFC 3339, where Parse also takes "T1:00" and a comma.
+	if err := t.UnmarshalText(s); err != nil {
+		st.fault(names[fTimestamp], BadValue, "wants an RFC 3339 time such as 2026-11-21T10:43:00Z")
+		return time.Time{}, false
+	}
+	return t.UTC().Truncate(time.Millisecond), true
+}
+
+// either gives the field that is there of a name and its alias. Both may be there when they are
+// equal.
+func (st *state) either(name, alias field) field {
+	a, b := st.present(name), st.present(alias)
+	if b == nil {
+		return name
+	}
+	if a == nil {
+		return alias
+	}
+	if st.canonicalText(a, names[name]) != st.canonicalText(b, names[alias]) {
+		st.fault(names[alias], AliasConflict, "is another name of "+names[name]+" and differs from it: send one of them")
+	}
+	return name
+}

@@ -1,0 +1,57 @@
+package ingest
+
+import "strconv"
+
+// shown gives a name that the sender chose in a form fit for messages: quoted where needed, bounded.
+func shown(key []byte) string {
+	s := clip(string(key), maxName)
+	if q := strconv.Quote(s); q != `"`+s+`"` || s == "" {
+		return q
+	}
+	return s
+}
+
+// unknown says what to do about a field that the event does not have.
+func (st *state) unknown(key []byte) string {
+	message := "is not a field of the event; put your own fields under metadata"
+	if st.allowed != nil {
+		message = "is not a field of this request"
+	}
+	if len(key) > maxName {
+		return message
+	}
+	best, name := 3, "" // at most two letters off
+	for f, n := range names {
+		if st.allowed != nil && !st.allowed(field(f)) {
+			continue
+		}
+		if d := distance(string(key), n); d < best {
+			best, name = d, n
+		}
+	}
+	if name != "" {
+		message += " (did you mean " + name + "?)"
+	}
+	return message
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,177 @@
+package chconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	ch "github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// kinds classes the server's codes. A code that is not here is internal: a bug, a missing table or
+// a right that is not granted must never make good data a dead letter.
+var kinds = map[ch.Error]audit.Kind{
+	// The values themselves: sending them again cannot work.
+	ch.ErrCannotParseText:                           audit.KindInvalid,
+	ch.ErrSizeOfFixedStringDoesntMatch:              audit.KindInvalid,
+	ch.ErrCannotParseEscapeSequence:                 audit.KindInvalid,
+	ch.ErrCannotParseQuotedString:                   audit.KindInvalid,
+	ch.ErrCannotParseInputAssertionFailed:           audit.KindInvalid,
+	ch.ErrCannotParseDate:                           audit.KindInvalid,
+	ch.ErrCannotParseDatetime:                       audit.KindInvalid,
+	ch.ErrArgumentOutOfBound:                        audit.KindInvalid,
+	ch.ErrCannotConvertType:                         audit.KindInvalid,
+	ch.ErrCannotParseNumber:                         audit.KindInvalid,
+	ch.ErrTooLargeArraySize:                         audit.KindInvalid,
+	ch.ErrTooLargeStringSize:                        audit.KindInvalid,
+	ch.ErrSizesOfArraysDoesntMatch:                  audit.KindInvalid,
+	ch.ErrValueIsOutOfRangeOfDataType:               audit.KindInvalid,
+	ch.ErrCannotInsertNullInOrdinaryColumn:          audit.KindInvalid,
+	ch.ErrSizesOfNestedColumnsAreInconsistent:       audit.KindInvalid,
+	ch.ErrCannotParseUUID:                           audit.KindInvalid,
+	ch.ErrDecimalOverflow:                           audit.KindInvalid,
+	ch.ErrCannotParseDomainValueFromString:          audit.KindInvalid,
+	ch.ErrCannotParseBool:                           audit.KindInvalid,
+	ch.ErrViolatedConstraint:                        audit.KindInvalid,
+	ch.ErrCannotParseIpv4:                           audit.KindInvalid,
+	ch.ErrCannotParseIpv6:                           audit.KindInvalid,
+	ch.ErrUnknownElementOfEnum:                      audit.KindInvalid,
+	ch.ErrCannotInsertValueOfDifferentSizeIntoTuple: audit.KindInvalid,
+
+	// The server cannot now, and may later.
+	ch.ErrCannotReadFromSocket:              audit.KindUnavailable,
+	ch.ErrCannotWriteToSocket:               audit.KindUnavailable,
+	ch.ErrTimeoutExceeded:                   audit.KindUnavailable,
+	ch.ErrCannotAllocateMemory:              audit.KindUnavailable,
+	ch.ErrNoFreeConnection:                  audit.KindUnavailable,
+	ch.ErrSocketTimeout:                     audit.KindUnavailable,
+	ch.ErrNetworkError:                      audit.KindUnavailable,
+	ch.ErrNoZookeeper:                       audit.KindUnavailable,
+	ch.ErrAborted:                           audit.KindUnavailable,
+	ch.ErrMemoryLimitExceeded:               audit.KindUnavailable,
+	ch.ErrTableIsReadOnly:                   audit.KindUnavailable,
+	ch.ErrNotEnoughSpace:                    audit.KindUnavailable,
+	ch.ErrNoActiveReplicas:                  audit.KindUnavailable,
+	ch.ErrAllConnectionTriesFailed:          audit.KindUnavailable,
+	ch.ErrTooFewLiveReplicas:                audit.KindUnavailable,
+	ch.ErrUnsatisfiedQuorumForPreviousWrite: audit.KindUnavailable,
+	ch.ErrUnknownStatusOfInsert:             audit.KindUnavailable,
+	ch.ErrAllReplicasAreStale:               audit.KindUnavailable,
+	ch.ErrQueryWasCancelled:                 audit.KindUnavailable,
+	ch.ErrSystemError:                       audit.KindUnavailable,
+	ch.ErrCannotScheduleTask:                audit.KindUnavailable,
+	ch.ErrDeadlockAvoided:                   audit.KindUnavailable,
+	ch.ErrS3Error:                           audit.KindUnavailable,
+	ch.ErrKeeperException:                   audit.KindUnavailable,
+
+	// We ask too much of it.
+	ch.ErrTooManySimultaneousQueries: audit.KindOverloaded,
+	ch.ErrTooManyParts:               audit.KindOverloaded,
+}
+
+// Class tells what to do about an error of clickhouse-go or of [Open]: invalid when the values are
+// at fault, unavailable when the server or the way to it is, overloaded when it has too much to do,
+// and internal for all else, wrong SQL and missing rights included.
+func Class(err error) audit.Kind {
+	var (
+		classed *audit.Error
+		server  *clickhouse.Exception
+		network net.Error
+		value   *column.Error
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &classed):
+		return classed.Kind
+	case errors.As(err, &server):
+		if k, ok := kinds[ch.Error(server.Code)]; ok {
+			return k
+		}
+		return audit.KindInternal
+	case errors.Is(err, clickhouse.ErrAcquireConnTimeout):
+		return audit.KindOverloaded
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED),
+		errors.Is(err, clickhouse.ErrConnectionClosed), errors.As(err, &network):
+		return audit.KindUnavailable
+	case errors.As(err, &value):
+		return audit.KindInvalid
+	}
+	return audit.KindInternal
+}
+
+// Code gives the server's error code, 0 when err did not come from the server.
+func Code(err error) int {
+	var server *clickhouse.Exception
+	if errors.As(err, &server) {
+		return int(server.Code)
+	}
+	return 0
+}
+
+// Wrap classes err and puts the operation before it. The server's message is shown without the
+// values it quotes and cut at 300 bytes, because it may repeat what was sent; errors.As still finds
+// the exception, whose own Error method shows it whole. Already classed errors only gain the operation.
+func Wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	kind := Class(err)
+	var classed *audit.Error
+	if !errors.As(err, &classed) {
+		err = &quiet{err}
+	}
+	return audit.E(op, kind, err)
+}
+
+// quiet shows an error without quoted values.
+type quiet struct{ err error }
+
+func (q *quiet) Unwrap() error { return q.err }
+
+func (q *quiet) Error() string {
+	var server *clickhouse.Exception
+	if errors.As(q.err, &server) {
+		return fmt.Sprintf("ClickHouse code %d: %s", server.Code, Redact(server.Message))
+	}
+	return Redact(q.err.Error())
+}
+
+// maxMessage bounds what is shown of a message, in bytes.
+const maxMessage = 300
+
+// Redact replaces what stands between single quotes, double quotes excepted (they hold names), and
+// cuts the rest at 300 bytes.
+func Redact(msg string) string {
+	var b strings.Builder
+	quoted := false
+	for i := 0; i < len(msg); i++ {
+		c := msg[i]
+		switch {
+		case quoted && c == '\\':
+			i++
+		case c == '\'':
+			if quoted = !quoted; quoted {
+				b.WriteString("'…")
+			} else {
+				b.WriteByte(c)
+			}
+		case !quoted:
+			b.WriteByte(c)
+		}
+		if b.Len() >= maxMessage {
+			return strings.ToValidUTF8(b.String(), "") + "…"
+		}
+	}
+	return strings.ToValidUTF8(b.String(), "")
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+//go:embed config.xml.tmpl users.xml.tmpl
+var templateFiles embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{"xml": xmlText}).ParseFS(templateFiles, "*.tmpl"))
+
+// layout names what lies in the data folder.
+type layout struct{ dir string }
+
+func (l layout) lock() string         { return filepath.Join(l.dir, "lock") }
+func (l layout) data() string         { return filepath.Join(l.dir, "data") }
+func (l layout) backups() string      { return filepath.Join(l.dir, "backups") }
+func (l layout) log() string          { return filepath.Join(l.dir, "log", "engine.log") }
+func (l layout) errorLog() string     { return filepath.Join(l.dir, "log", "engine.err.log") }
+func (l layout) config() string       { return filepath.Join(l.dir, "config.xml") }
+func (l layout) users() string        { return filepath.Join(l.dir, "users.xml") }
+func (l layout) ports() string        { return filepath.Join(l.dir, "ports.json") }
+func (l layout) secret(u User) string { return filepath.Join(l.dir, string(u)+".password") }
+
+// prepare makes the folders, the passwords that are not there yet and both configuration files,
+// all of them readable by the owner only, and returns the passwords by user.
+func (l layout) prepare(memory int64) (map[User]string, error) {
+	for _, dir := range []string{l.data(), l.backups(), filepath.Dir(l.log())} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	passwords := make(map[User]string)
+	for _, user := range []User{Writer, Reader, Grafana} {
+		p, err := password(l.secret(user))
+		if err != nil {
+			return nil, err
+		}
+		passwords[user] = p
+	}
+	err := write(l.config(), "config.xml.tmpl", map[string]any{
+		"Log": l.log(), "ErrorLog": l.errorLog(), "Users": l.users(), "Backups": l.backups(),
+		"MemoryBytes": memory, "MarkCacheBytes": memory / 32,
+	})
+	if err != nil {
+		return nil, err
+	}
+	type account struct {
+		User User
+		Hash string
+	}
+	return passwords, write(l.users(), "users.xml.tmpl", map[string]any{
+		"Writer":            hash(passwords[Writer]),
+		"Readers":           []account{{Reader, hash(passwords[Reader])}, {Grafana, hash(passwords[Grafana])}},
+		"ReaderMemoryBytes": memory / 2,
+	})
+}
+
+// password reads the secret kept in the file, or makes one and keeps it.
+func password(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	if err == nil {
+		if s := trim(b); len(s) >= 32 {
+			return s, os.Chmod(path, 0o600)
+		}
+		return "", fmt.Errorf("%s holds no password; delete it, and a new one is made", path)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	secret := make([]byte, 24)
+	_, _ = rand.Read(secret) // never fails: crypto/rand ends the program instead
+	s := hex.EncodeToString(secret)
+	return s, replace(path, []byte(s+"\n"))
+}
+
+func trim(b []byte) string { return strings.TrimSpace(string(b)) }
+
+func hash(password string) string {
+	sum := sha256.Sum256([]byte(password))
+	return hex.EncodeToString(sum[:])
+}
+
+func write(path, name string, values any) error {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, values); err != nil {
+		return err
+	}
+	return replace(path, b.Bytes())
+}
+
+// replace writes a file whole or not at all, readable by its owner only.
+func replace(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // made 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+func xmlText(s string) (string, error) {
+	var b strings.Builder
+	err := xml.EscapeText(&b, []byte(s))
+	return b.String(), err
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/chconn"
+)
+
+// Endpoint is where a user reaches the engine.
+type Endpoint struct {
+	Native   string // host:port of the native protocol
+	HTTP     string // host:port of HTTP
+	Database string
+	User     User
+	Password string `json:"-"`
+}
+
+// String hides the password.
+func (p Endpoint) String() string {
+	return fmt.Sprintf("clickhouse://%s:***@%s/%s (http %s)", p.User, p.Native, p.Database, p.HTTP)
+}
+
+// GoString hides the password from %#v.
+func (p Endpoint) GoString() string { return p.String() }
+
+// Config gives what [chconn.Open] needs to reach the endpoint as it is now.
+func (p Endpoint) Config() chconn.Config {
+	c := chconn.DefaultConfig()
+	c.Addr, c.Database, c.Username, c.Password = []string{p.Native}, p.Database, string(p.User), p.Password
+	return c
+}
+
+// Running finds the engine that another process of this account runs over dir. It fails with
+// audit.KindUnavailable when there is none.
+func Running(dir string, u User) (Endpoint, error) {
+	const op = "embedded/engine: running"
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Endpoint{}, audit.E(op, audit.KindInvalid, err)
+	}
+	files := layout{dir}
+	none := func(err error) (Endpoint, error) {
+		return Endpoint{}, audit.E(op, audit.KindUnavailable, fmt.Errorf("no engine runs over %s (%w); start it: evenhand up", dir, err))
+	}
+	b, err := os.ReadFile(files.ports())
+	if err != nil {
+		return none(err)
+	}
+	var p ports
+	if err := json.Unmarshal(b, &p); err != nil {
+		return none(err)
+	}
+	if pid := holder(files); pid == 0 || !alive(pid) {
+		return none(fmt.Errorf("process %d is gone", pid))
+	}
+	secret, err := os.ReadFile(files.secret(u))
+	if err != nil {
+		return none(err)
+	}
+	return Endpoint{Native: p.native(), HTTP: p.http(), Database: Database, User: u, Password: trim(secret)}, nil
+}
+
+// ports are where one child listens on 127.0.0.1. They are also kept in the data folder.
+type ports struct {
+	Native int `json:"native"`
+	HTTP   int `json:"http"`
+}
+
+func (p ports) native() string { return local(p.Native) }
+func (p ports) http() string   { return local(p.HTTP) }
+
+func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// choose picks the ports of the next child: those asked for, else those of the last child when
+// they are still free, else any free ones. Another process may take one before the child does; the
+// child then ends, and the next one gets others.
+func choose(native, http int, last ports) (p ports, err error) {
+	if p.Native, err = free("engine.native_port", native, last.Native); err != nil {
+		return p, err
+	}
+	p.HTTP, err = free("engine.http_port", http, last.HTTP)
+	if err == nil && p.HTTP == p.Native { // given back by the kernel at once
+		err = errors.New("the same free port was offered twice")
+	}
+	return p, err
+}
+
+func free(key string, asked, last int) (int, error) {
+	if asked != 0 {
+		if _, err := probe(asked); err != nil {
+			return 0, audit.E("embedded/engine: start", audit.KindInvalid, fmt.Errorf("%s: %d cannot be used (%w); choose another, or 0 for any free one", key, asked, err))
+		}
+		return asked, nil
+	}
+	if last != 0 {
+		if port, err := probe(last); err == nil {
+			return port, nil
+		}
+	}
+	return probe(0)
+}
+
+// probe tells whether a port is free; 0 asks for any.
+func probe(port int) (int, error) {
+	l, err := net.Listen("tcp", local(port))
+	if err != nil {
+		return 0, err
+	}
+	port = l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}

@@ -1,0 +1,252 @@
+// Package engine runs the embedded store: a real ClickHouse server, out of the library libchdb.so,
+// as a child process of this binary (linux/amd64, no cgo).
+//
+// Clients speak the native protocol or HTTP to it on 127.0.0.1, exactly as to a server outside. It
+// costs about 250 MB and one to two per cent of a core when idle, and is ready within a second.
+// A crash of the engine leaves this process alone: the child is started again over the same data,
+// with back-off. The death of this process, even by kill -9, ends the child.
+//
+// Three users exist, each with a random password in a 0600 file of the data folder: [Writer] may
+// do everything, [Reader] and [Grafana] may read the database evenhand within limits. SQL cannot
+// make users, and there is no Keeper: Replicated tables need a server outside.
+//
+// Start fails with audit.KindInvalid for what the operator must mend (library missing, folder in
+// use, port taken). While the engine is down, connections fail with audit.KindUnavailable.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/chconn"
+)
+
+// User is one of the engine's accounts.
+type User string
+
+// The accounts.
+const (
+	Writer  User = "evenhand" // everything
+	Reader  User = "reader"   // reads the database evenhand: people's own queries
+	Grafana User = "grafana"  // the same for dashboards
+)
+
+// Database is the one database of Evenhand; Start makes it.
+const Database = "evenhand"
+
+// Options says what to start. Dir is needed; the rest may stay zero.
+type Options struct {
+	Dir         string // data folder; made when absent
+	Lib         string // engine library; "" lets [Find] look for it
+	MemoryBytes int64  // limit of the engine's memory; 0 means 2 GiB, at least 512 MiB
+	NativePort  int    // port on 127.0.0.1; 0 takes a free one
+	HTTPPort    int    // port on 127.0.0.1; 0 takes a free one
+
+	StartTimeout time.Duration     // for one start of the child; 0 means 60 s
+	Logger       *slog.Logger      // nil means slog.Default
+	OnRestart    func(cause error) // called after each restart with what ended the child; must not block
+	Executable   string            // what to run as the child; "" means this binary
+	Args         []string          // its arguments before the child's own; nil means [ChildCommand]
+}
+
+const (
+	defaultMemory = 2 << 30
+	leastMemory   = 512 << 20
+)
+
+// Engine is a running server. Its methods may be called from any goroutine.
+type Engine struct {
+	opts      Options
+	files     layout
+	passwords map[User]string
+	log       *slog.Logger
+
+	cancel context.CancelFunc // asks the supervisor to stop
+	hurry  chan struct{}      // closed when it must kill rather than wait
+	rush   sync.Once
+	done   chan struct{} // closed when supervisor and child are gone
+
+	mu    sync.Mutex
+	ports ports
+	up    chan struct{} // closed while the engine answers
+}
+
+// Start takes the folder, starts the engine and returns when it has answered a query. ctx bounds
+// the start only. The engine runs until Close.
+func Start(ctx context.Context, opts Options) (*Engine, error) {
+	const op = "embedded/engine: start"
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
+	files := layout{opts.Dir}
+	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
+	held, err := lock(ctx, files)
+	if err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
+	passwords, err := files.prepare(opts.MemoryBytes)
+	if err != nil {
+		return nil, audit.E(op, audit.KindInvalid, errors.Join(err, held.Close()))
+	}
+
+	running, cancel := context.WithCancel(context.Background())
+	e := &Engine{
+		opts: opts, files: files, passwords: passwords, log: opts.Logger,
+		cancel: cancel, hurry: make(chan struct{}), done: make(chan struct{}),
+		up: make(chan struct{}),
+	}
+	began := time.Now()
+	started := make(chan error, 1)
+	go e.supervise(running, held, started)
+	select {
+	case err = <-started:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		e.kill()
+		return nil, audit.E(op, audit.KindOf(err), err)
+	}
+	e.log.Info("engine started", "dir", opts.Dir, "native", e.Endpoint(Writer).Native, "http", e.Endpoint(Writer).HTTP, "took", time.Since(began))
+	return e, nil
+}
+
+func (o Options) complete() (Options, error) {
+	if err := supported(); err != nil {
+		return o, err
+	}
+	if o.Dir == "" {
+		return o, errors.New("engine.dir: is empty; name the data folder")
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return o, err
+	}
+	o.Dir = dir
+	if o.Lib, err = Find(o.Lib); err != nil {
+		return o, err
+	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = defaultMemory
+	}
+	if o.MemoryBytes < leastMemory {
+		return o, fmt.Errorf("engine.memory_bytes: %d is below %d", o.MemoryBytes, int64(leastMemory))
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.OnRestart == nil {
+		o.OnRestart = func(error) {}
+	}
+	if o.Executable == "" {
+		if o.Executable, err = os.Executable(); err != nil {
+			return o, err
+		}
+	}
+	if o.Args == nil {
+		o.Args = []string{ChildCommand}
+	}
+	return o, nil
+}
+
+// Endpoint tells where the engine listens now, for programs that connect by themselves. The ports
+// may change when the engine is restarted and a port was taken meanwhile.
+func (e *Engine) Endpoint(u User) Endpoint {
+	e.mu.Lock()
+	p := e.ports
+	e.mu.Unlock()
+	return Endpoint{Native: p.native(), HTTP: p.http(), Database: Database, User: u, Password: e.passwords[u]}
+}
+
+// Config gives what [chconn.Open] needs. Connections opened with it follow the engine to other
+// ports, and wait within their DialTimeout for an engine that is being restarted.
+func (e *Engine) Config(u User) chconn.Config {
+	c := e.Endpoint(u).Config()
+	c.Dial = e.Dial
+	return c
+}
+
+// Dial opens a connection to the native port as it is now, whatever addr says; it waits for an
+// engine that is being restarted until ctx ends. It fits clickhouse-go's Options.DialContext.
+func (e *Engine) Dial(ctx context.Context, _ string) (net.Conn, error) {
+	for {
+		e.mu.Lock()
+		p, up := e.ports, e.up
+		e.mu.Unlock()
+		select {
+		case <-up:
+		case <-ctx.Done():
+			return nil, audit.E("embedded/engine: dial", audit.KindUnavailable, context.Cause(ctx))
+		case <-e.done:
+			return nil, audit.E("embedded/engine: dial", audit.KindUnavailable, net.ErrClosed)
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.native())
+		if err == nil {
+			return conn, nil
+		}
+		// Refused by a child that has just died: the supervisor is about to see it.
+		if !sleep(ctx, 10*time.Millisecond) {
+			return nil, audit.E("embedded/engine: dial", audit.KindUnavailable, err)
+		}
+	}
+}
+
+// Up tells whether the engine answers, as far as is known without asking it.
+func (e *Engine) Up() bool {
+	e.mu.Lock()
+	up := e.up
+	e.mu.Unlock()
+	select {
+	case <-up:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close stops the engine and frees the folder: it flushes the system logs for half a second at
+// most, then ends the child, by force when ctx ends. When Close returns, the child is gone. Calling
+// it again does nothing.
+func (e *Engine) Close(ctx context.Context) error {
+	e.cancel()
+	select {
+	case <-e.done:
+	case <-ctx.Done():
+		e.kill()
+	}
+	return nil
+}
+
+// kill ends the engine without waiting for anything but the kernel.
+func (e *Engine) kill() {
+	e.rush.Do(func() { close(e.hurry) })
+	e.cancel()
+	<-e.done
+}
+
+func (e *Engine) setUp(p ports) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ports = p
+	close(e.up)
+}
+
+func (e *Engine) setDown() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.up = make(chan struct{})
+}

@@ -1,0 +1,16 @@
+//go:build !(linux && amd64)
+
+package engine
+
+import (
+	"os"
+	"syscall"
+)
+
+func childAttr() *syscall.SysProcAttr { return nil }
+
+func tryLock(*os.File) (bool, error) { return false, supported() }
+
+func alive(int) bool { return false }
+
+func runLocal(string, []string) error { return &libraryError{supported()} }

@@ -1,0 +1,260 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/chconn"
+)
+
+const (
+	firstTries  = 3                      // starts before Start gives up: a port may be taken under us
+	backOffLow  = 100 * time.Millisecond // first wait before a restart; doubles
+	backOffHigh = 10 * time.Second       // longest wait
+	settled     = time.Minute            // a child that lived so long starts the back-off anew
+	flushLimit  = 500 * time.Millisecond // for SYSTEM FLUSH LOGS, which may hang
+	stopLimit   = 3 * time.Second        // for the child to end by itself
+)
+
+// supervise keeps one child running until ctx ends. The outcome of the first start goes to started.
+// held is the locked file; it is released at the end.
+func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- error) {
+	defer close(e.done)
+	defer func() { _ = held.Close() }()
+	defer func() { _ = os.Remove(e.files.ports()) }()
+	// The kernel kills the child when the thread that started it ends, so this goroutine keeps its own.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	var cause error // what ended the last child
+	for failed := 0; ctx.Err() == nil; {
+		c, err := e.launch(ctx, held)
+		switch {
+		case err != nil && started != nil && (failed+1 >= firstTries || hopeless(err)):
+			started <- err
+			return
+		case err != nil:
+			failed++
+			e.log.Warn("engine did not start", "error", err, "failed", failed)
+		default:
+			if started != nil {
+				started <- nil
+				started = nil
+			} else {
+				e.log.Info("engine restarted", "native", c.ports.native(), "http", c.ports.http())
+				e.opts.OnRestart(cause)
+			}
+			select {
+			case <-ctx.Done():
+				e.setDown()
+				e.flushLogs(c.ports)
+				c.stop(e.hurry)
+				return
+			case <-c.exited:
+			}
+			e.setDown()
+			cause = c.failure()
+			if failed++; time.Since(c.began) > settled {
+				failed = 1
+			}
+			e.log.Error("engine ended unexpectedly", "error", cause)
+		}
+		sleep(ctx, backOff(failed))
+	}
+	if started != nil {
+		started <- context.Cause(ctx)
+	}
+}
+
+// hopeless tells that another try would fail the same way.
+func hopeless(err error) bool { return audit.KindOf(err) == audit.KindInvalid }
+
+// backOff is the wait after the n-th failure in a row: doubling, capped, between half and whole.
+func backOff(n int) time.Duration {
+	d := min(backOffLow<<min(n-1, 16), backOffHigh)
+	return d/2 + rand.N(d/2)
+}
+
+// launch starts a child and waits until it answers a query. When it fails, no child is left.
+func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
+	e.mu.Lock()
+	last := e.ports
+	e.mu.Unlock()
+	p, err := choose(e.opts.NativePort, e.opts.HTTPPort, last)
+	if err != nil {
+		return nil, err
+	}
+	c, err := e.spawn(p, held)
+	if err != nil {
+		return nil, audit.E("embedded/engine: run child", audit.KindInternal, err)
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, e.opts.StartTimeout, fmt.Errorf("no answer within %s", e.opts.StartTimeout))
+	defer cancel()
+	for wait := 10 * time.Millisecond; ; wait = min(wait*3/2, 200*time.Millisecond) {
+		err := e.greet(limited, p)
+		if err == nil {
+			break
+		}
+		select {
+		case <-time.After(wait):
+		case <-c.exited:
+			return nil, c.failure()
+		case <-limited.Done():
+			c.kill()
+			return nil, audit.E("embedded/engine: wait for child", audit.KindUnavailable, errors.Join(context.Cause(limited), err))
+		}
+	}
+	b, err := json.Marshal(p)
+	if err == nil {
+		err = replace(e.files.ports(), b)
+	}
+	if err != nil {
+		c.kill()
+		return nil, audit.E("embedded/engine: keep ports", audit.KindInternal, err)
+	}
+	e.setUp(p)
+	return c, nil
+}
+
+// greet makes the database, which is also the proof that the engine works.
+func (e *Engine) greet(ctx context.Context, p ports) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.native())
+	if err != nil {
+		return err // cheap while nobody listens yet
+	}
+	_ = conn.Close()
+	return e.exec(ctx, p, "CREATE DATABASE IF NOT EXISTS "+Database+" ENGINE = Atomic")
+}
+
+func (e *Engine) flushLogs(p ports) {
+	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	defer cancel()
+	if err := e.exec(ctx, p, "SYSTEM FLUSH LOGS"); err != nil {
+		e.log.Debug("engine logs not flushed", "error", err)
+	}
+}
+
+// exec runs one statement as the writer over a connection of its own.
+func (e *Engine) exec(ctx context.Context, p ports, sql string) error {
+	cfg := Endpoint{Native: p.native(), User: Writer, Password: e.passwords[Writer]}.Config()
+	cfg.MaxConns, cfg.IdleConns = 1, 1
+	conn, err := chconn.Open(cfg)
+	if err != nil {
+		return err
+	}
+	err = conn.Exec(ctx, sql)
+	return chconn.Wrap("embedded/engine: exec", errors.Join(err, conn.Close()))
+}
+
+// child is one run of the engine process.
+type child struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer // the child ends when this does
+	output head
+	ports  ports
+	began  time.Time
+	exited chan struct{} // closed when the process is gone and err is set
+	err    error
+	errLog string
+}
+
+func (e *Engine) spawn(p ports, held *os.File) (*child, error) {
+	c := &child{ports: p, began: time.Now(), exited: make(chan struct{}), errLog: e.files.errorLog()}
+	args := append(append([]string{}, e.opts.Args...),
+		"-lib", e.opts.Lib, "-config", e.files.config(), "-path", e.files.data(),
+		"-native-port", fmt.Sprint(p.Native), "-http-port", fmt.Sprint(p.HTTP))
+	c.cmd = exec.Command(e.opts.Executable, args...)
+	c.cmd.Dir = e.files.dir
+	c.cmd.Env = childEnv()
+	c.cmd.Stderr = &c.output
+	c.cmd.ExtraFiles = []*os.File{held} // the folder stays locked while the child lives
+	c.cmd.SysProcAttr = childAttr()
+	c.cmd.WaitDelay = time.Second
+	stdin, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.stdin = stdin
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		c.err = c.cmd.Wait()
+		close(c.exited)
+	}()
+	return c, nil
+}
+
+// childEnv keeps our secrets and ClickHouse's own variables from the child.
+func childEnv() []string {
+	env := []string{"TZ=UTC", "LANG=C.UTF-8"}
+	for _, kv := range os.Environ() {
+		switch name, _, _ := strings.Cut(kv, "="); name {
+		case "PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "GOCOVERDIR", "GOTRACEBACK":
+			env = append(env, kv)
+		}
+	}
+	return env
+}
+
+// stop closes the child's standard input and waits; it kills when that takes too long or hurry is closed.
+func (c *child) stop(hurry <-chan struct{}) {
+	_ = c.stdin.Close()
+	patience := time.NewTimer(stopLimit)
+	defer patience.Stop()
+	select {
+	case <-c.exited:
+	case <-patience.C:
+		c.kill()
+	case <-hurry:
+		c.kill()
+	}
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // an error means that it is gone already
+	<-c.exited
+}
+
+// failure says why the child ended; call it after exited is closed.
+func (c *child) failure() error {
+	err := fmt.Errorf("engine process %d ended: %w", c.cmd.Process.Pid, errors.Join(c.err, errors.New(c.output.String()+"see "+c.errLog)))
+	kind := audit.KindUnavailable
+	if c.cmd.ProcessState.ExitCode() == exitLibrary || c.cmd.ProcessState.ExitCode() == exitUsage {
+		kind = audit.KindInvalid
+	}
+	return audit.E("embedded/engine: child", kind, err)
+}
+
+// head keeps the first part of what is written to it: that is where a crash says why.
+type head struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const headLimit = 1024
+
+func (h *head) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.b = append(h.b, p[:min(len(p), headLimit-len(h.b))]...)
+	return len(p), nil
+}
+
+func (h *head) String() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return chconn.Redact(string(h.b))
+}

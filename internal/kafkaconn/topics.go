@@ -1,0 +1,266 @@
+package kafkaconn
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// The topics of Evenhand.
+const (
+	Interactions = "llm.interactions"
+	DeadLetters  = "llm.interactions.dlq"
+	AuditStream  = "bias.audit.stream"
+	Judge        = "evenhand.judge"
+	Remediation  = "evenhand.remediation"
+	Feedback     = "evenhand.feedback"
+	Jobs         = "evenhand.jobs"
+	Decisions    = "evenhand.decisions"
+	Checkpoints  = "evenhand.checkpoints"
+)
+
+// PipelineGroup is the consumer group that reads [Interactions].
+const PipelineGroup = "evenhand.pipeline"
+
+// GroupOf is the consumer group that a topic's records wait for: what it has not committed is never
+// deleted by the embedded broker. "" means that the topic waits for nobody.
+func GroupOf(topic string) string {
+	switch topic {
+	case Interactions:
+		return PipelineGroup
+	case Judge, Remediation, Feedback, Jobs:
+		return topic
+	}
+	return ""
+}
+
+// Sizes in bytes. Doors refuse what is above MaxMessage, so that the key, the headers and the batch
+// around it still fit the topic's limit.
+const (
+	MaxMessage           = 900_000
+	maxInteractionsBatch = 1_048_588
+	maxDeadLetterBatch   = 4 << 20
+)
+
+const (
+	day   = 24 * 60 * 60 * 1000 // in milliseconds
+	keep7 = 7 * day
+)
+
+// Topic is a topic as it must be: its partitions when created and its settings.
+type Topic struct {
+	Name       string
+	Partitions int
+	Config     map[string]string
+}
+
+// Topics lists all topics. partitions is the number for the topics that carry traffic; those that
+// need one order over all records have one partition whatever it is.
+func Topics(partitions int) []Topic {
+	compacted := map[string]string{"cleanup.policy": "compact"}
+	return []Topic{
+		topic(Interactions, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxInteractionsBatch)}),
+		topic(DeadLetters, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxDeadLetterBatch)}),
+		topic(AuditStream, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
+		topic(Judge, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
+		topic(Remediation, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
+		topic(Feedback, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
+		topic(Jobs, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
+		topic(Decisions, 1, compacted),
+		topic(Checkpoints, 1, compacted),
+	}
+}
+
+func topic(name string, partitions int, config map[string]string) Topic {
+	all := map[string]string{"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}
+	for k, v := range config {
+		all[k] = v
+	}
+	return Topic{Name: name, Partitions: max(1, partitions), Config: all}
+}
+
+// TopicState is a topic as it is.
+type TopicState struct {
+	Name       string            `json:"name"`
+	Partitions int               `json:"partitions"`
+	Config     map[string]string `json:"config"` // the settings that Topics names
+}
+
+// Ensured tells what Ensure did.
+type Ensured struct {
+	Created  []string
+	Warnings []string // settings that differ without harm to what is stored
+}
+
+// Ensure creates the topics that are missing and compares the settings of the others. A setting that
+// would lose or misdate records is an error that names the topic, the setting and the mend; other
+// differences are warnings. replication is the replication factor for new topics, -1 for the
+// cluster's default. It is safe to call from several processes at once.
+func Ensure(ctx context.Context, cfg Config, topics []Topic, replication int) (Ensured, error) {
+	const op = "kafkaconn: ensure topics"
+	var done Ensured
+	cl, release, err := cfg.Client()
+	if err != nil {
+		return done, audit.E(op, audit.KindInvalid, err)
+	}
+	defer release()
+	have, err := states(ctx, cl, topics)
+	if err != nil {
+		return done, E(op, err)
+	}
+	req := &kafka.CreateTopicsRequest{}
+	var faults []error
+	for _, t := range topics {
+		if is, ok := have[t.Name]; ok {
+			errs, warnings := compare(t, is)
+			faults, done.Warnings = append(faults, errs...), append(done.Warnings, warnings...)
+			continue
+		}
+		tc := kafka.TopicConfig{Topic: t.Name, NumPartitions: t.Partitions, ReplicationFactor: cmp.Or(replication, -1)}
+		for _, k := range sortedKeys(t.Config) {
+			tc.ConfigEntries = append(tc.ConfigEntries, kafka.ConfigEntry{ConfigName: k, ConfigValue: t.Config[k]})
+		}
+		req.Topics = append(req.Topics, tc)
+	}
+	if len(req.Topics) > 0 {
+		res, err := cl.CreateTopics(ctx, req)
+		if err != nil {
+			return done, E(op, err)
+		}
+		for _, t := range req.Topics {
+			switch err := res.Errors[t.Topic]; {
+			case err == nil:
+				done.Created = append(done.Created, t.Topic)
+			case errors.Is(err, kafka.TopicAlreadyExists): // somebody else was faster
+			default:
+				return done, E(op, fmt.Errorf("create %s: %w", t.Topic, err))
+			}
+		}
+	}
+	return done, audit.E(op, audit.KindInvalid, errors.Join(faults...))
+}
+
+// List gives the state of those of the topics that exist, in their order.
+func List(ctx context.Context, cfg Config, topics []Topic) ([]TopicState, error) {
+	const op = "kafkaconn: list topics"
+	cl, release, err := cfg.Client()
+	if err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
+	defer release()
+	have, err := states(ctx, cl, topics)
+	if err != nil {
+		return nil, E(op, err)
+	}
+	var out []TopicState
+	for _, t := range topics {
+		if s, ok := have[t.Name]; ok {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// states asks for the topics that exist and those of their settings that we name. A principal that
+// may not read settings gets states without them.
+func states(ctx context.Context, cl *kafka.Client, topics []Topic) (map[string]TopicState, error) {
+	names := make([]string, len(topics))
+	for i, t := range topics {
+		names[i] = t.Name
+	}
+	meta, err := cl.Metadata(ctx, &kafka.MetadataRequest{Topics: names})
+	if err != nil {
+		return nil, err
+	}
+	have := map[string]TopicState{}
+	req := &kafka.DescribeConfigsRequest{}
+	for _, t := range meta.Topics {
+		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
+			continue
+		}
+		if t.Error != nil {
+			return nil, fmt.Errorf("%s: %w", t.Name, t.Error)
+		}
+		have[t.Name] = TopicState{Name: t.Name, Partitions: len(t.Partitions), Config: map[string]string{}}
+		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: t.Name})
+	}
+	if len(req.Resources) == 0 {
+		return have, nil
+	}
+	res, err := cl.DescribeConfigs(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[string]bool{}
+	for _, t := range topics {
+		for k := range t.Config {
+			wanted[k] = true
+		}
+	}
+	for _, r := range res.Resources {
+		for _, e := range r.ConfigEntries {
+			if s, ok := have[r.ResourceName]; ok && wanted[e.ConfigName] {
+				s.Config[e.ConfigName] = e.ConfigValue
+			}
+		}
+	}
+	return have, nil
+}
+
+// compare sorts differences into faults (records would be lost, misdated or refused) and warnings.
+func compare(want Topic, is TopicState) (faults []error, warnings []string) {
+	if len(is.Config) == 0 {
+		return nil, []string{fmt.Sprintf("topic %s: its settings could not be read; grant DescribeConfigs to have them checked", want.Name)}
+	}
+	if want.Partitions == 1 && is.Partitions > 1 && (want.Name == Jobs || want.Name == Decisions || want.Name == Checkpoints) {
+		faults = append(faults, fmt.Errorf("topic %s: has %d partitions but needs one order over all records: create it again with 1 partition", want.Name, is.Partitions))
+	}
+	for _, k := range sortedKeys(want.Config) {
+		w, v := want.Config[k], is.Config[k]
+		if w == v {
+			continue
+		}
+		mend := fmt.Sprintf("topic %s: %s is %q, wanted %q: kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s", want.Name, k, v, w, want.Name, k, w)
+		switch k {
+		case "message.timestamp.type":
+			faults = append(faults, errors.New(mend))
+		case "max.message.bytes":
+			if number(v) < number(w) {
+				faults = append(faults, errors.New(mend))
+			}
+		case "cleanup.policy":
+			faults = append(faults, errors.New(mend))
+		case "retention.ms", "retention.bytes":
+			if n := number(v); n >= 0 && (n < number(w) || number(w) < 0) {
+				warnings = append(warnings, mend)
+			}
+		default:
+			warnings = append(warnings, mend)
+		}
+	}
+	return faults, warnings
+}
+
+func number(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func sortedKeys(m map[string]string) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,286 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/sinks"
+	"github.com/evenhand/evenhand/sources"
+)
+
+// session is the work on the claims of one generation, from located positions on.
+type session struct {
+	p      *Pipeline
+	g      sources.Generation
+	places map[int]place // where each partition was opened; read-only after open
+	pos    map[int]int64 // what fill has put into batches; fill's own
+
+	mu        sync.Mutex
+	committed map[int]int64 // what is written, published and (as far as the broker took it) committed
+}
+
+// open locates every claim. It retries what may pass.
+func (p *Pipeline) open(ctx context.Context, g sources.Generation, claims []sources.Claim) (*session, error) {
+	s := &session{p: p, g: g, places: map[int]place{}, pos: map[int]int64{}, committed: map[int]int64{}}
+	for _, c := range claims {
+		err := p.retry(ctx, "recover", func() error {
+			pl, err := p.locate(ctx, g, c)
+			if isOutOfRange(err) { // the log moved under us: look again
+				err = audit.E("pipeline: locate", audit.KindUnavailable, errors.New("the log's bounds moved"))
+			}
+			s.places[c.Partition] = pl
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.pos[c.Partition] = s.places[c.Partition].next
+		s.committed[c.Partition] = s.places[c.Partition].next
+	}
+	return s, nil
+}
+
+// claims gives the partitions with the positions reached.
+func (s *session) claims() []sources.Claim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var cs []sources.Claim
+	for part, next := range s.committed {
+		cs = append(cs, sources.Claim{Partition: part, Committed: next})
+	}
+	return cs
+}
+
+// run fetches, fills and writes until ctx ends or the log leaves the positions.
+func (s *session) run(ctx context.Context) error {
+	fetching, stop := context.WithCancel(ctx)
+	defer stop()
+	chunks := make(chan sources.Chunk)
+	batches := make(chan *batch)
+
+	var fetchers errgroup.Group
+	for part, pl := range s.places {
+		fetchers.Go(func() error {
+			err := s.fetch(fetching, part, pl.next, chunks)
+			if err != nil {
+				stop() // one lost partition ends the session: positions are looked up again
+			}
+			return err
+		})
+	}
+	fetchErr := make(chan error, 1)
+	go func() {
+		fetchErr <- fetchers.Wait()
+		close(chunks)
+	}()
+
+	// The last batch may still be written for a while after the generation ended.
+	draining, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	detach := context.AfterFunc(fetching, func() {
+		t := time.AfterFunc(s.p.cfg.DrainTimeout, cancel)
+		context.AfterFunc(draining, func() { t.Stop() })
+	})
+	defer detach()
+
+	filled := make(chan struct{})
+	go func() {
+		defer close(filled)
+		defer close(batches)
+		s.fill(draining, chunks, batches)
+	}()
+	var err error
+	for b := range batches {
+		if err == nil {
+			if err = s.write(draining, b); err != nil {
+				stop() // keep draining the channels, write nothing more
+				cancel()
+			}
+		}
+	}
+	<-filled
+	ferr := <-fetchErr
+	switch {
+	case err != nil && ctx.Err() == nil && !errors.Is(err, sources.ErrGenerationEnded):
+		return err
+	case ctx.Err() != nil || errors.Is(err, sources.ErrGenerationEnded):
+		return nil
+	}
+	return ferr
+}
+
+// fetch reads one partition into chunks until ctx ends (nil) or the position is out of the log.
+func (s *session) fetch(ctx context.Context, part int, next int64, chunks chan<- sources.Chunk) error {
+	for ctx.Err() == nil {
+		ch, err := s.g.Fetch(ctx, part, next, s.p.cfg.FetchBytes)
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, sources.ErrGenerationEnded) {
+				return nil
+			}
+			return err
+		}
+		if ch.Next == next {
+			continue
+		}
+		select {
+		case chunks <- ch:
+			next = ch.Next
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// fill decodes chunks and cuts batches. When the chunks end it hands on what it has.
+func (s *session) fill(ctx context.Context, chunks <-chan sources.Chunk, batches chan<- *batch) {
+	b := s.newBatch()
+	age := time.NewTimer(time.Hour)
+	age.Stop()
+	defer age.Stop()
+	send := func() bool {
+		age.Stop()
+		if b.empty() {
+			return true
+		}
+		b.cut()
+		select {
+		case batches <- b:
+			b = s.newBatch()
+			return true
+		case <-ctx.Done():
+			return false
+		}
+	}
+	for {
+		select {
+		case ch, ok := <-chunks:
+			if !ok {
+				send()
+				return
+			}
+			for _, it := range s.p.decode(ctx, s.g.Topic(), s.places[ch.Partition].epoch, ch) {
+				if b.full(s.p.cfg, it) && !send() {
+					return
+				}
+				if b.empty() {
+					age.Reset(s.p.cfg.BatchAge)
+				}
+				b.add(ch.Partition, it)
+			}
+			if b.empty() && s.pos[ch.Partition] < ch.Next {
+				age.Reset(s.p.cfg.BatchAge)
+			}
+			b.reach(ch.Partition, ch.Next)
+		case <-age.C:
+			if !send() {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// write stores, publishes and commits one batch.
+func (s *session) write(ctx context.Context, b *batch) error {
+	p, t0 := s.p, time.Now()
+	if err := p.store(ctx, &b.Batch); err != nil {
+		return err
+	}
+	t1 := time.Now()
+	if err := p.retry(ctx, "dead_letter", func() error { return p.Publisher.DeadLetter(ctx, b.Rejected) }); err != nil {
+		return err
+	}
+	events := make([]audit.StreamEvent, len(b.Records))
+	for i := range b.Records {
+		events[i] = b.Records[i].Event()
+	}
+	if err := p.retry(ctx, "publish", func() error { return p.Publisher.Publish(ctx, events) }); err != nil {
+		return err
+	}
+	t2 := time.Now()
+	next := map[int]int64{}
+	for _, m := range b.Markers {
+		next[m.Partition] = m.Hi + 1
+	}
+	s.mu.Lock()
+	for part, n := range next {
+		s.committed[part] = n
+	}
+	s.mu.Unlock()
+	if err := s.g.Commit(ctx, next); err != nil {
+		if errors.Is(err, sources.ErrGenerationEnded) {
+			return err
+		}
+		// The next commit supersedes this one; after a crash the marker stands in for it.
+		p.Logger.Warn("commit failed", "error", err)
+	}
+	p.Observer.Written(&b.Batch, Stats{Oldest: b.oldest, Fill: b.filled, Write: t1.Sub(t0), Publish: t2.Sub(t1)})
+	return nil
+}
+
+// store writes the batch until it is in. Rows that the store refuses for their data are found by
+// halving and dead-lettered; writing rows twice changes nothing, so halves need no markers.
+func (p *Pipeline) store(ctx context.Context, b *sinks.Batch) error {
+	send := func(b *sinks.Batch) error {
+		return p.retry(ctx, "store", func() error {
+			pr, err := p.Store.Prepare(b)
+			if err != nil {
+				return err
+			}
+			return pr.Send(ctx)
+		})
+	}
+	err := send(b)
+	if err == nil || audit.KindOf(err) != audit.KindInvalid {
+		return err
+	}
+	p.Logger.Error("the store refuses rows of a batch, looking for them", "rows", len(b.Records), "error", err)
+	var good []audit.Record
+	var search func(rs []audit.Record) error
+	search = func(rs []audit.Record) error {
+		if len(rs) == 0 {
+			return nil
+		}
+		err := send(&sinks.Batch{Records: rs})
+		switch {
+		case err == nil:
+			good = append(good, rs...)
+			return nil
+		case audit.KindOf(err) != audit.KindInvalid:
+			return err
+		case len(rs) == 1:
+			b.Rejected = append(b.Rejected, audit.Rejected{
+				Origin: rs[0].Origin, Tenant: rs[0].Interaction.Tenant, Reason: "store_refused",
+				Detail: "the store refused the row", Value: []byte(rs[0].Interaction.Prompt + "\n\n" + rs[0].Interaction.Response),
+			})
+			return nil
+		}
+		return errors.Join(search(rs[:len(rs)/2]), search(rs[len(rs)/2:]))
+	}
+	if err := search(b.Records); err != nil {
+		return err
+	}
+	for i := range b.Markers {
+		m := &b.Markers[i]
+		m.Rows, m.Rejected = 0, 0
+		for _, r := range good {
+			if r.Origin.Partition == m.Partition {
+				m.Rows++
+			}
+		}
+		for _, r := range b.Rejected {
+			if r.Origin.Partition == m.Partition {
+				m.Rejected++
+			}
+		}
+	}
+	b.Records = good
+	return send(b)
+}

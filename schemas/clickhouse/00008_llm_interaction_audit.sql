@@ -1,0 +1,114 @@
+-- +goose NO TRANSACTION
+-- +goose Up
+
+-- The audit record as one wide row an interaction. Facts of several analyzers are merged: detected is
+-- their or, types their union, scores the maximum of each name, confidence that of the strongest.
+-- JSON columns are JSON text. Once the texts are dropped, text_state is 'dropped', original_query holds
+-- a fixed mark, the nullable texts are NULL and findings carry no evidence.
+CREATE OR REPLACE VIEW {{db}}.llm_interaction_audit {{cluster}} AS
+SELECT
+    i.event_id AS id,
+    i.tenant_id AS tenant_id,
+    nullIf(JSONExtractString(t.user, 'id'), '') AS user_id,
+    nullIf(JSONExtractString(t.user, 'email'), '') AS user_email,
+    nullIf(JSONExtractString(t.user, 'role'), '') AS user_role,
+    nullIf(t.context, '') AS query_context,
+    multiIf(text_state = 'dropped', '[dropped]', t.query != '', t.query, t.messages = '', t.prompt, '') AS original_query,
+    i.provider AS llm_provider,
+    i.model AS llm_model,
+    nullIf(t.sanitized_prompt, '') AS sanitized_prompt,
+    multiIf(t.response_json != '', t.response_json, t.response != '', toJSONString(t.response), NULL) AS llm_response,
+    if(i.prompt_tokens < 0, NULL, i.prompt_tokens) AS prompt_tokens,
+    if(i.response_tokens < 0, NULL, i.response_tokens) AS response_tokens,
+    if(i.cost_micro_usd < 0, NULL, i.cost_micro_usd / 1000000) AS estimated_cost_usd,
+    nullIf(t.redaction_summary, '') AS redaction_summary,
+    nullIf(i.sensitivity_score, '') AS sensitivity_score,
+    if(i.contained_pii < 0, NULL, i.contained_pii = 1) AS contained_pii,
+    if(i.contained_proprietary < 0, NULL, i.contained_proprietary = 1) AS contained_proprietary,
+    if(i.contained_customer_data < 0, NULL, i.contained_customer_data = 1) AS contained_customer_data,
+    i.status AS status,
+    nullIf(t.error, '') AS error_message,
+    i.event_ts AS log_timestamp,
+    v.bias_detected = 1 AS bias_detected,
+    v.bias_types AS bias_type,
+    toJSONString(mapSort(mapApply((name, value) -> (name, least(value, 1000000) / 1000000), v.scores))) AS bias_score,
+    CAST(round(v.confidence / 1000000, 2) AS Decimal(5, 2)) AS bias_confidence_score,
+    if(v.mitigation = '', NULL, toJSONString(map('type', v.mitigation, 'details', transform(v.mitigation,
+        ['BLOCK_RESPONSE', 'HUMAN_APPROVAL', 'REDACT_PII', 'REPHRASE_RESPONSE', 'HUMAN_REVIEW'],
+        ['The response should not reach the user',
+         'A person must approve the action before it is carried out',
+         'Personal data in the response should be masked',
+         'The response should be rephrased without the findings',
+         'A person should look at the response'], '')))) AS mitigation_action,
+    if(v.n_verdicts = 0, NULL, toJSONString(CAST((
+        v.analysis_status, v.bias_detected = 1, v.flagged = 1, v.unsafe = 1, v.gated = 1, v.action,
+        v.bias_sum / 1000000, v.safety_sum / 1000000, v.threshold / 1000000,
+        v.analyzers,
+        arrayMap(f -> (
+            f.1, f.2, f.3, f.4, f.5,
+            transform(f.6, [1, 2, 3, 4], ['LOW', 'MEDIUM', 'HIGH', 'CRITICAL'], ''),
+            f.7 / 1000000, f.8 / 1000000, f.9, [f.10, f.11],
+            if(text_state = 'dropped', NULL,
+               substringUTF8(if(f.9 = 'input', t.prompt, t.response), f.10 + 1, f.11 - f.10))
+        ), v.findings)
+    ), 'Tuple(status String, bias_detected Bool, flagged Bool, unsafe Bool, gated Bool, action String, bias_sum Float64, safety_sum Float64, threshold Float64, analyzers Array(Tuple(analyzer String, status String, reason String, rule_set String, result_id String)), findings Array(Tuple(analyzer String, rule String, rule_version String, kind String, ground String, severity String, score Float64, confidence Float64, side String, span Array(UInt32), evidence Nullable(String))))'))) AS bias_report_summary,
+    false AS human_reviewed,
+    CAST(NULL AS Nullable(String)) AS human_bias_tag,
+    CAST(NULL AS Nullable(String)) AS review_notes,
+    multiIf(t.n_texts > 0, 'present', i.without_content = 1, 'present', 'dropped') AS text_state,
+    if(v.n_verdicts = 0, 'pending', v.analysis_status) AS bias_analysis_status,
+    i.trace_id AS trace_id,
+    i.event_day AS event_day,
+    i.content_digest AS content_digest,
+    i.app AS application,
+    i.domain AS domain
+FROM {{db}}.interactions AS i FINAL
+LEFT JOIN
+(
+    SELECT
+        tenant_id, event_day, event_id, content_digest,
+        count() AS n_verdicts,
+        max(bias_detected) AS bias_detected,
+        max(flagged) AS flagged,
+        max(unsafe) AS unsafe,
+        max(gated) AS gated,
+        arraySort(groupUniqArrayArray(bias_types)) AS bias_types,
+        maxMap(CAST((scores.name, scores.value), 'Map(String, Int64)')) AS scores,
+        argMax(confidence, (max_severity, confidence, analyzer)) AS confidence,
+        ['', 'HUMAN_REVIEW', 'REPHRASE_RESPONSE', 'REDACT_PII', 'HUMAN_APPROVAL', 'BLOCK_RESPONSE'][max(
+            indexOf(['', 'HUMAN_REVIEW', 'REPHRASE_RESPONSE', 'REDACT_PII', 'HUMAN_APPROVAL', 'BLOCK_RESPONSE'], mitigation))] AS mitigation,
+        ['', 'none', 'log', 'warn', 'gate', 'block'][max(
+            indexOf(['', 'none', 'log', 'warn', 'gate', 'block'], action))] AS action,
+        ['', 'done', 'skipped', 'partial', 'pending', 'failed', 'abandoned'][max(
+            indexOf(['', 'done', 'skipped', 'partial', 'pending', 'failed', 'abandoned'], status))] AS analysis_status,
+        maxIf(bias_sum, analyzer = 'hot') AS bias_sum,
+        maxIf(safety_sum, analyzer = 'hot') AS safety_sum,
+        maxIf(threshold, analyzer = 'hot') AS threshold,
+        arraySort(groupArray((toString(analyzer), status, reason, rule_set, toString(result_id)))) AS analyzers,
+        arrayFlatten(groupArray(arrayMap(
+            (kind, rule, rule_version, ground, severity, score, confidence, side, start, end) ->
+                (toString(analyzer), rule, rule_version, kind, ground, severity, score, confidence, side, start, end),
+            findings.kind, findings.rule, findings.rule_version, findings.ground, findings.severity,
+            findings.score, findings.confidence, findings.side, findings.start, findings.end))) AS findings
+    FROM {{db}}.current_verdicts
+    GROUP BY tenant_id, event_day, event_id, content_digest
+) AS v ON v.tenant_id = i.tenant_id AND v.event_day = i.event_day AND v.event_id = i.event_id AND v.content_digest = i.content_digest
+LEFT JOIN
+(
+    SELECT
+        tenant_id, event_day, event_id, source_id,
+        count() AS n_texts,
+        anyIf(text, kind = 'user') AS user,
+        anyIf(text, kind = 'context') AS context,
+        anyIf(text, kind = 'query') AS query,
+        anyIf(text, kind = 'messages') AS messages,
+        anyIf(text, kind = 'prompt') AS prompt,
+        anyIf(text, kind = 'response') AS response,
+        anyIf(text, kind = 'response_json') AS response_json,
+        anyIf(text, kind = 'sanitized_prompt') AS sanitized_prompt,
+        anyIf(text, kind = 'redaction_summary') AS redaction_summary,
+        anyIf(text, kind = 'error') AS error
+    FROM {{db}}.interaction_texts FINAL
+    GROUP BY tenant_id, event_day, event_id, source_id
+) AS t ON t.tenant_id = i.tenant_id AND t.event_day = i.event_day AND t.event_id = i.event_id AND t.source_id = i.content_digest
+SETTINGS do_not_merge_across_partitions_select_final = 1;
