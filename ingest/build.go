@@ -66,23 +66,23 @@ func (st *state) headerTenant(h headers) {
 }
 
 func (st *state) setTenant(in *audit.Interaction, h headers) {
+	before := len(st.faults)
 	payload := st.text(fTenant)
 	if payload != "" && !ValidTenant(payload) {
 		st.fault(names[fTenant], BadValue, wantTenant)
-		return
 	}
 	switch {
-	case st.tenant != "" && payload != "" && st.tenant != payload:
-		st.fault(names[fTenant], TenantMismatch, "differs from the tenant of the credential or header")
-	case st.tenant == "" && len(h.tenant) == 0:
-		if st.tenant = payload; payload == "" {
-			st.tenant = st.d.defaultTenant
+	case len(st.faults) > before || st.tenant == "" && len(h.tenant) > 0: // said already
+	case st.tenant != "":
+		if payload != "" && payload != st.tenant {
+			st.fault(names[fTenant], TenantMismatch, "differs from the tenant of the credential or header")
 		}
-		if st.tenant == "" && st.values[fTenant] == nil {
-			st.fault(names[fTenant], TenantMissing, "no tenant: send "+names[fTenant]+", or the header "+HeaderTenant+", or configure tenant.default")
-		} else if st.tenant == "" && len(st.faults) == 0 {
-			st.fault(names[fTenant], TenantMissing, "names no tenant")
-		}
+	case payload != "":
+		st.tenant = payload
+	case st.d.defaultTenant != "":
+		st.tenant = st.d.defaultTenant
+	default:
+		st.fault(names[fTenant], TenantMissing, "no tenant: send tenant_id or the header "+HeaderTenant+", or configure tenant.default")
 	}
 	in.Tenant = st.tenant
 }
@@ -96,7 +96,7 @@ func (st *state) setPlace(in *audit.Interaction) {
 	in.UserEmail = st.word(fUserEmail, maxWord)
 	in.UserRole = st.word(fUserRole, maxWord)
 	in.Domain = audit.General
-	if given := st.word(fDomain, maxName256); given != "" {
+	if given := st.word(fDomain, maxID); given != "" {
 		if d := audit.Domain(strings.ToLower(given)); d.Known() {
 			in.Domain = d
 		} else {
@@ -134,7 +134,7 @@ func (st *state) setIdentity(in *audit.Interaction, h headers, o audit.Origin) (
 
 // setID sets the event's id; version7 says that its own bits tell a time.
 func (st *state) setID(in *audit.Interaction, h headers, o audit.Origin) (id audit.ID, version7 bool) {
-	given := st.word(fID, maxName256)
+	given := st.word(fID, maxID)
 	var err error
 	switch {
 	case given != "":
@@ -162,8 +162,9 @@ func (st *state) setID(in *audit.Interaction, h headers, o audit.Origin) (id aud
 func (st *state) setTrace(in *audit.Interaction, h headers) {
 	trace := st.hex(fTraceID, audit.ValidTraceID, "wants a W3C trace id: 32 hexadecimal digits, not all zero")
 	span := st.hex(fSpanID, audit.ValidSpanID, "wants a W3C span id: 16 hexadecimal digits, not all zero")
-	parentTrace, parentSpan, ok := audit.ParseTraceparent(strings.ToLower(st.text(fTraceparent)))
-	if !ok && st.present(fTraceparent) != nil && len(st.bytes(fTraceparent)) > 0 {
+	parent := st.text(fTraceparent)
+	parentTrace, parentSpan, ok := audit.ParseTraceparent(strings.ToLower(parent))
+	if !ok && parent != "" {
 		st.fault(names[fTraceparent], BadValue, "wants a W3C traceparent such as 00-<32 hexadecimal digits>-<16>-01")
 	}
 	if !ok {
@@ -233,7 +234,7 @@ func (st *state) setCall(in *audit.Interaction) {
 }
 
 func (st *state) status(failed bool) string {
-	switch s := st.bytes(fStatus); string(s) {
+	switch s := st.raw(fStatus); string(s) {
 	case "success", "error", "blocked":
 		return string(s)
 	case "":

@@ -37,7 +37,7 @@ func (st *state) setPrompt(in *audit.Interaction) {
 		st.fault(names[fMessages], WrongType, "wants an array of {role, content}")
 		return
 	}
-	if len(st.bytes(fPrompt)) > 0 {
+	if len(st.raw(fPrompt)) > 0 {
 		st.fault(names[fPrompt], BadValue, "stands beside messages: send one of them")
 	}
 	st.buf = st.buf[:0]

@@ -11,8 +11,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
-	"strconv"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,6 +106,55 @@ func (d *Decoder) Decode(rec sources.Record, o audit.Origin) (*audit.Interaction
 	}
 }
 
+// Check decodes a record and gives every fault instead of a rejection. With only, fields of other
+// names are unknown.
+func (d *Decoder) Check(rec sources.Record, o audit.Origin, only ...string) (*audit.Interaction, []Fault) {
+	st := d.state()
+	defer d.release(st, len(rec.Value))
+	if len(only) > 0 {
+		st.allowed = func(f field) bool { return slices.Contains(only, names[f]) }
+	}
+	in := st.decode(rec, o)
+	if len(st.faults) > 0 {
+		return nil, st.faults
+	}
+	return in, nil
+}
+
+// Stamp gives the event in its canonical form with the id, and the time when neither the event nor
+// its id tells one, put in where they are absent. It checks only that value is a JSON object.
+func (d *Decoder) Stamp(value []byte, id audit.ID, now time.Time) ([]byte, []Fault) {
+	st := d.state()
+	defer d.release(st, len(value))
+	if !st.parse(value) {
+		return nil, st.faults
+	}
+	out := make([]byte, 0, len(value)+128)
+	given, err := audit.ParseID(string(st.raw(fID)))
+	noID := st.absent(fID)
+	_, timed := given.Time()
+	noTime := st.absent(fTimestamp) && (err != nil || !timed)
+	out = append(out, '{')
+	if noID {
+		out = fmt.Appendf(out, `"id":%q,`, id)
+	}
+	if noTime {
+		out = fmt.Appendf(out, `"timestamp":%q,`, now.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
+	}
+	ms, _ := st.membersOf(st.object, "")
+	for _, m := range ms {
+		if noID && string(m.key) == names[fID] || noTime && string(m.key) == names[fTimestamp] {
+			continue
+		}
+		out = append(appendString(out, m.key), ':')
+		out = append(st.canonical(out, m.value, ""), ',')
+	}
+	if out[len(out)-1] == ',' {
+		out = out[:len(out)-1]
+	}
+	return append(out, '}'), nil
+}
+
 func (d *Decoder) state() *state {
 	st := d.states.Get().(*state)
 	st.reset()
@@ -120,105 +168,20 @@ func (d *Decoder) release(st *state, size int) {
 	}
 }
 
-// state is what one decoding works with; states are pooled.
-type state struct {
-	d       *Decoder
-	strict  strict
-	parser  fastjson.Parser
-	values  [fieldCount]*fastjson.Value
-	members []member
-	scratch []byte // canonical JSON and digests under way
-	buf     []byte // texts under way
-	faults  []Fault
-	tenant  string // as far as known
-	query   string // original_query beside messages
-	allowed func(field) bool
-
-	collect, push func(key []byte, v *fastjson.Value) // bound once: a closure a call is an allocation
-}
-
-func newState(d *Decoder) *state {
-	st := &state{d: d}
-	st.push = func(key []byte, v *fastjson.Value) { st.members = append(st.members, member{key, v}) }
-	st.collect = st.collectField
-	return st
-}
-
-func (st *state) reset() {
-	clear(st.values[:])
-	clear(st.members[:cap(st.members)])
-	st.members = st.members[:0]
-	st.faults = nil
-	st.tenant, st.query = "", ""
-	st.allowed = nil
-}
-
-func (st *state) fault(field, code, message string) {
-	if len(st.faults) < maxFaults {
-		st.faults = append(st.faults, Fault{field, code, message})
-	}
-}
-
-// parse fills st.values; on a fault it says false.
-func (st *state) parse(b []byte) bool {
-	if len(b) > st.d.limits.Message {
-		st.fault("", TooLarge, fmt.Sprintf("the event has %d bytes; at most %d are taken", len(b), st.d.limits.Message))
-		return false
-	}
-	switch code, at := st.strict.value(b, st.d.limits.Depth); code {
-	case "":
-	case InvalidUTF8:
-		st.fault("", code, "not UTF-8 at byte "+strconv.Itoa(at))
-		return false
-	case TooDeep:
-		st.fault("", code, "nested deeper than "+strconv.Itoa(st.d.limits.Depth)+" levels at byte "+strconv.Itoa(at))
-		return false
-	default:
-		message := "not one JSON object: fault at byte " + strconv.Itoa(at)
-		if len(bytes.TrimSpace(b)) == 0 {
-			message = "the message is empty; a JSON object is wanted"
-		}
-		st.fault("", code, message)
-		return false
-	}
-	if len(st.strict.lone) > 0 {
-		b = bytes.Clone(b)
-		for _, at := range st.strict.lone {
-			copy(b[at:], `\ufffd`)
-		}
-	}
-	v, err := st.parser.ParseBytes(b)
-	if err != nil { // strict and fastjson disagree: the text of err quotes the input
-		st.fault("", BadJSON, "not one JSON object")
-		return false
-	}
-	o, err := v.Object()
-	if err != nil {
-		st.fault("", WrongType, "wants a JSON object")
-		return false
-	}
-	o.Visit(st.collect)
-	return true
-}
-
-func (st *state) collectField(key []byte, v *fastjson.Value) {
-	f, ok := byName[string(key)]
-	switch {
-	case !ok || st.allowed != nil && !st.allowed(f):
-		st.fault(shown(key), UnknownField, st.unknown(key))
-	case st.values[f] != nil:
-		st.fault(names[f], DuplicateKey, "stands twice in the event")
-	default:
-		st.values[f] = v
-	}
-}
-
-var tenantForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-
 const wantTenant = "wants 1 to 64 letters, digits, '_', '.' or '-', the first a letter or digit"
 
-// ValidTenant tells whether s is a tenant's name.
-func ValidTenant(s string) bool { return tenantForm.MatchString(s) }
+// ValidTenant tells whether s is a tenant's name: ^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$.
+func ValidTenant(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i > 0 && (c == '_' || c == '.' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= 64
+}
 
 // Window in which event times are taken.
 var earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/evenhand/evenhand/audit"
 )
@@ -60,8 +59,8 @@ func (st *state) digest(in *audit.Interaction, given time.Time) [32]byte {
 // cut counts the code points of prompt and response and brings every text field under the limit.
 // Plain text is cut at a code point; JSON, which a cut would break, is replaced by its size.
 func (st *state) cut(in *audit.Interaction) {
-	in.PromptChars = uint32(utf8.RuneCountInString(in.Prompt))
-	in.ResponseChars = uint32(utf8.RuneCountInString(in.Response))
+	in.PromptChars = uint32(runes(in.Prompt))
+	in.ResponseChars = uint32(runes(in.Response))
 	limit := st.d.limits.Text
 	for _, s := range [...]*string{&in.Query, &in.Prompt, &in.Response, &in.SanitizedPrompt, &in.ErrorMessage} {
 		if len(*s) > limit {

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"time"
@@ -80,12 +81,12 @@ var byName = func() map[string]field {
 	return m
 }()
 
-// Largest numbers taken.
+// Largest values taken.
 const (
-	maxName256  = 256  // code points of an id
+	maxID       = 256  // code points of an id or a domain
 	maxWord     = 1024 // code points of a name: model, application, user
-	maxCostUSD  = 1e6
 	maxInt32    = math.MaxInt32
+	maxCostUSD  = 1e6
 	microPerUSD = 1e6
 )
 
@@ -98,8 +99,14 @@ func (st *state) present(f field) *fastjson.Value {
 	return v
 }
 
-// bytes gives a string field inside the parser's memory; nil when absent or of a wrong type.
-func (st *state) bytes(f field) []byte {
+// absent tells whether a field is missing, null or the empty string.
+func (st *state) absent(f field) bool {
+	v := st.present(f)
+	return v == nil || v.Type() == fastjson.TypeString && len(v.GetStringBytes()) == 0
+}
+
+// raw gives a string field inside the parser's memory; nil when absent or of a wrong type.
+func (st *state) raw(f field) []byte {
 	v := st.present(f)
 	if v == nil {
 		return nil
@@ -113,11 +120,11 @@ func (st *state) bytes(f field) []byte {
 }
 
 // text gives a string field of any length.
-func (st *state) text(f field) string { return string(st.bytes(f)) }
+func (st *state) text(f field) string { return string(st.raw(f)) }
 
 // word gives a short string field: at most limit code points.
 func (st *state) word(f field, limit int) string {
-	s := st.bytes(f)
+	s := st.raw(f)
 	if len(s) > limit && utf8.RuneCount(s) > limit {
 		st.fault(names[f], BadValue, "wants at most "+strconv.Itoa(limit)+" characters")
 		return ""
@@ -190,29 +197,37 @@ func (st *state) flag(f field) int8 {
 
 // timestamp gives the event's time in whole milliseconds, UTC.
 func (st *state) timestamp() (t time.Time, given bool) {
-	s := st.bytes(fTimestamp)
+	s := st.raw(fTimestamp)
 	if len(s) == 0 {
 		return time.Time{}, false
 	}
-	// UnmarshalText holds to RFC 3339, where Parse also takes "T1:00" and a comma.
-	if err := t.UnmarshalText(s); err != nil {
+	if err := t.UnmarshalText(s); err != nil || lax(s) {
 		st.fault(names[fTimestamp], BadValue, "wants an RFC 3339 time such as 2026-11-21T10:43:00Z")
 		return time.Time{}, false
 	}
 	return t.UTC().Truncate(time.Millisecond), true
 }
 
+// lax tells of a time that package time takes though RFC 3339 does not: an hour of one digit, a comma
+// before the fraction, an offset of a day or more.
+func lax(s []byte) bool {
+	if s[12] == ':' || bytes.IndexByte(s, ',') >= 0 {
+		return true
+	}
+	zone := s[len(s)-6:]
+	return s[len(s)-1] != 'Z' && (string(zone[1:3]) > "23" || string(zone[4:]) > "59")
+}
+
 // either gives the field that is there of a name and its alias. Both may be there when they are
 // equal.
 func (st *state) either(name, alias field) field {
-	a, b := st.present(name), st.present(alias)
-	if b == nil {
+	switch {
+	case st.values[alias] == nil || st.absent(alias):
 		return name
-	}
-	if a == nil {
+	case st.absent(name):
 		return alias
 	}
-	if st.canonicalText(a, names[name]) != st.canonicalText(b, names[alias]) {
+	if st.canonicalText(st.values[name], names[name]) != st.canonicalText(st.values[alias], names[alias]) {
 		st.fault(names[alias], AliasConflict, "is another name of "+names[name]+" and differs from it: send one of them")
 	}
 	return name

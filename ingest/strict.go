@@ -257,21 +257,39 @@ func hex4(b []byte) (r uint16, ok bool) {
 // plain counts the bytes before the first quote, backslash or control character, eight at a time.
 func plain(b []byte) int {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
+	rest := b
+	for len(rest) >= 8 {
+		x := binary.LittleEndian.Uint64(rest)
 		quote, slash := x^ones*'"', x^ones*'\\'
 		// A byte's top bit is set where it is zero (quote, slash) or below a space (x); bits above
 		// the first true one may be false, so only the lowest counts.
 		hit := ((quote - ones) &^ quote) | ((slash - ones) &^ slash) | ((x - ones*' ') &^ x)
 		if hit &= tops; hit != 0 {
-			return i + bits.TrailingZeros64(hit)/8
+			return len(b) - len(rest) + bits.TrailingZeros64(hit)/8
+		}
+		rest = rest[8:]
+	}
+	for i, c := range rest {
+		if c == '"' || c == '\\' || c < ' ' {
+			return len(b) - len(rest) + i
 		}
 	}
-	for ; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c < ' ' {
-			break
+	return len(b)
+}
+
+// runes counts the code points of valid UTF-8, the bytes that do not continue one, eight at a time.
+func runes(s string) int {
+	const ones = 0x0101010101010101
+	n := len(s)
+	for ; len(s) >= 8; s = s[8:] {
+		x := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		n -= bits.OnesCount64(x >> 7 &^ (x >> 6) & ones)
+	}
+	for i := range len(s) {
+		if s[i]&0xc0 == 0x80 {
+			n--
 		}
 	}
-	return i
+	return n
 }

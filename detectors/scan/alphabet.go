@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"encoding/binary"
 	"regexp/syntax"
 	"slices"
 	"unicode"
@@ -85,7 +84,7 @@ func assertions(prev, next kind) syntax.EmptyOp {
 // automaton needs one column a class. Two more columns follow the classes: the end of the text, and
 // one that stays empty, to which bytes above 0x7f are sent because they need decoding first.
 type alphabet struct {
-	ascii   [256]uint8 // class of an ASCII byte; column() of "needs decoding" for other bytes
+	ascii   [256]uint16 // class of an ASCII byte; the empty column for other bytes
 	page    [(unicode.MaxRune >> 8) + 1]uint16
 	leaf    [][256]uint16 // classes of 256 runes; equal leaves are held once
 	kind    []kind        // of each class, and edge for the end of the text
@@ -109,8 +108,7 @@ func (a *alphabet) decode(text string) (class, width int) {
 // newAlphabet divides all runes by the given sets and returns, beside the alphabet, each set as a set
 // of classes.
 func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
-	// ASCII letters never share a class with foreign runes of their orbit, because those are no word
-	// characters; ASCII is told apart from the rest so that class ids of bytes stay small.
+	// ASCII is told apart from the rest, so that no foreign rune is taken for a word character.
 	basis := append([]runeSet{asciiOnly, wordRunes, newlineIs}, sets...)
 	cuts := []rune{0, unicode.MaxRune + 1}
 	for _, s := range basis {
@@ -134,6 +132,9 @@ func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
 		eachInterval(cuts, newlineIs, func(k int) { a.kind[classOf[k]] = newline })
 	}
 	a.fill(cuts, classOf)
+	for b := utf8.RuneSelf; b < len(a.ascii); b++ {
+		a.ascii[b] = uint16(n + 1)
+	}
 	return a, bits
 }
 
@@ -189,7 +190,7 @@ func (a *alphabet) fill(cuts []rune, classOf []int) {
 			}
 			leaf[i] = uint16(classOf[k])
 			if r < utf8.RuneSelf {
-				a.ascii[r] = uint8(classOf[k])
+				a.ascii[r] = uint16(classOf[k])
 			} else {
 				a.foreign[classOf[k]] = true
 			}
@@ -207,13 +208,6 @@ func (a *alphabet) fill(cuts []rune, classOf []int) {
 // bitset is a set of small numbers.
 type bitset []uint64
 
-func newBitset(n int) bitset       { return make(bitset, (n+63)/64) }
-func (b bitset) add(i int)         { b[i>>6] |= 1 << (i & 63) }
-func (b bitset) has(i int) bool    { return b[i>>6]>>(i&63)&1 != 0 }
-func (s runeSet) key() string      { return string(appendRunes(nil, s)) }
-func appendRunes(b []byte, rs []rune) []byte {
-	for _, r := range rs {
-		b = binary.LittleEndian.AppendUint32(b, uint32(r))
-	}
-	return b
-}
+func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
+func (b bitset) add(i int)      { b[i>>6] |= 1 << (i & 63) }
+func (b bitset) has(i int) bool { return b[i>>6]>>(i&63)&1 != 0 }

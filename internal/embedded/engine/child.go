@@ -57,9 +57,10 @@ func ChildMain(args []string) int {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- runLocal(*lib, []string{
-			"--multiquery", "--output-format=Null",
+			"--multiquery", "--output-format=TabSeparated", // Null would silence every client
 			"--config-file=" + *config,
 			"--path=" + *path,
+			"--log-level=warning", // <level> in the file is not heeded
 			"--listen_host=127.0.0.1",
 			fmt.Sprintf("--http_port=%d", *http),
 			fmt.Sprintf("--tcp_port=%d", *native),

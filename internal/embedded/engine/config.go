@@ -35,7 +35,7 @@ func (l layout) secret(u User) string { return filepath.Join(l.dir, string(u)+".
 
 // prepare makes the folders, the passwords that are not there yet and both configuration files,
 // all of them readable by the owner only, and returns the passwords by user.
-func (l layout) prepare(memory int64) (map[User]string, error) {
+func (l layout) prepare(o Options) (map[User]string, error) {
 	for _, dir := range []string{l.data(), l.backups(), filepath.Dir(l.log())} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
@@ -51,19 +51,21 @@ func (l layout) prepare(memory int64) (map[User]string, error) {
 	}
 	err := write(l.config(), "config.xml.tmpl", map[string]any{
 		"Log": l.log(), "ErrorLog": l.errorLog(), "Users": l.users(), "Backups": l.backups(),
-		"MemoryBytes": memory, "MarkCacheBytes": memory / 32,
+		"Silent":      []string{"executeQuery", "TCPHandler", "HTTPHandler", "DynamicQueryHandler", "PredefinedQueryHandler"},
+		"MemoryBytes": o.MemoryBytes, "MarkCacheBytes": o.MemoryBytes / 32,
 	})
 	if err != nil {
 		return nil, err
 	}
 	type account struct {
-		User User
-		Hash string
+		User   User
+		Hash   string
+		Hidden []string
 	}
 	return passwords, write(l.users(), "users.xml.tmpl", map[string]any{
 		"Writer":            hash(passwords[Writer]),
-		"Readers":           []account{{Reader, hash(passwords[Reader])}, {Grafana, hash(passwords[Grafana])}},
-		"ReaderMemoryBytes": memory / 2,
+		"Readers":           []account{{Reader, hash(passwords[Reader]), nil}, {Grafana, hash(passwords[Grafana]), o.Private}},
+		"ReaderMemoryBytes": o.MemoryBytes / 2,
 	})
 }
 

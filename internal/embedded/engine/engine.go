@@ -22,6 +22,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -50,6 +51,9 @@ type Options struct {
 	NativePort  int    // port on 127.0.0.1; 0 takes a free one
 	HTTPPort    int    // port on 127.0.0.1; 0 takes a free one
 
+	// Private names tables of the database that Grafana may not read, also before they are made.
+	Private []string
+
 	StartTimeout time.Duration     // for one start of the child; 0 means 60 s
 	Logger       *slog.Logger      // nil means slog.Default
 	OnRestart    func(cause error) // called after each restart with what ended the child; must not block
@@ -61,6 +65,8 @@ const (
 	defaultMemory = 2 << 30
 	leastMemory   = 512 << 20
 )
+
+var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
 
 // Engine is a running server. Its methods may be called from any goroutine.
 type Engine struct {
@@ -95,7 +101,7 @@ func Start(ctx context.Context, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
-	passwords, err := files.prepare(opts.MemoryBytes)
+	passwords, err := files.prepare(opts)
 	if err != nil {
 		return nil, audit.E(op, audit.KindInvalid, errors.Join(err, held.Close()))
 	}
@@ -142,6 +148,11 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.MemoryBytes < leastMemory {
 		return o, fmt.Errorf("engine.memory_bytes: %d is below %d", o.MemoryBytes, int64(leastMemory))
+	}
+	for _, table := range o.Private {
+		if !tableName.MatchString(table) {
+			return o, fmt.Errorf("engine: private table %q is not a plain name", table)
+		}
 	}
 	if o.StartTimeout == 0 {
 		o.StartTimeout = time.Minute

@@ -165,8 +165,7 @@ type child struct {
 	output head
 	ports  ports
 	began  time.Time
-	exited chan struct{} // closed when the process is gone and err is set
-	err    error
+	exited chan struct{} // closed when the process is gone
 	errLog string
 }
 
@@ -191,7 +190,7 @@ func (e *Engine) spawn(p ports, held *os.File) (*child, error) {
 		return nil, err
 	}
 	go func() {
-		c.err = c.cmd.Wait()
+		_ = c.cmd.Wait() // how it ended stands in ProcessState
 		close(c.exited)
 	}()
 	return c, nil
@@ -230,9 +229,10 @@ func (c *child) kill() {
 
 // failure says why the child ended; call it after exited is closed.
 func (c *child) failure() error {
-	err := fmt.Errorf("engine process %d ended: %w", c.cmd.Process.Pid, errors.Join(c.err, errors.New(c.output.String()+"see "+c.errLog)))
+	state := c.cmd.ProcessState
+	err := fmt.Errorf("engine process %d ended (%s): %s; more in %s", state.Pid(), state, c.output.String(), c.errLog)
 	kind := audit.KindUnavailable
-	if c.cmd.ProcessState.ExitCode() == exitLibrary || c.cmd.ProcessState.ExitCode() == exitUsage {
+	if state.ExitCode() == exitLibrary || state.ExitCode() == exitUsage {
 		kind = audit.KindInvalid
 	}
 	return audit.E("embedded/engine: child", kind, err)
@@ -256,5 +256,5 @@ func (h *head) Write(p []byte) (int, error) {
 func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return chconn.Redact(string(h.b))
+	return chconn.Redact(strings.TrimSpace(string(h.b)))
 }

@@ -1,0 +1,105 @@
+// Command evenhand audits what language models say: it reads LLM interactions from Kafka, runs the
+// detectors, keeps the verdicts in ClickHouse and serves the doors for applications.
+//
+// Flags, configuration and wiring live here; the lists of sources, detectors and sinks are ordinary
+// code in this package (see stack.go).
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == engine.ChildCommand {
+		os.Exit(engine.ChildMain(os.Args[2:])) // the embedded store: this binary again, as a child
+	}
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// cli is the command line.
+type cli struct {
+	Config string   `help:"YAML file with settings (see 'evenhand config')." type:"existingfile" placeholder:"FILE" env:"EVENHAND_CONFIG"`
+	Set    []string `help:"One setting, over file and environment." placeholder:"KEY=VALUE" sep:"none"`
+
+	Up       upCmd       `cmd:"" help:"Run everything on this machine: broker, store, pipeline, HTTP."`
+	Run      runCmd      `cmd:"" help:"Run chosen roles against an outside Kafka and ClickHouse."`
+	Emit     emitCmd     `cmd:"" help:"Send interactions from a file or stdin."`
+	Scan     scanCmd     `cmd:"" help:"Scan texts: JSONL on stdin, one verdict a line on stdout. Needs no broker and no store."`
+	Evaluate evaluateCmd `cmd:"" help:"Score one text with the hybrid bias evaluator."`
+	Rates    ratesCmd    `cmd:"" help:"Print bias rates by domain and characteristic, with evidence."`
+	Check    checkCmd    `cmd:"" help:"Prove the store: every offset covered, every event once, one verdict each."`
+	Rules    rulesCmd    `cmd:"" help:"List, explain, test and lint the rule packs."`
+	Migrate  migrateCmd  `cmd:"" help:"Create or upgrade the store's tables."`
+	Topics   topicsCmd   `cmd:"" help:"Create the Kafka topics, or list them."`
+	Doctor   doctorCmd   `cmd:"" help:"Look at everything a run needs and say what is missing."`
+	SQL      sqlCmd      `cmd:"" name:"sql" help:"Run one read-only query on the store."`
+	Settings settingsCmd `cmd:"" name:"config" help:"Print all settings with their variables and values; secrets as ***."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
+}
+
+// stdio are the program's streams; commands use nothing else.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run is main without the process around it: it returns the exit status. 0 ok, 1 failed, 2 usage or
+// settings, 3 a check found faults.
+func run(args []string, in io.Reader, out, errw io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	exited := -1
+	parser, err := kong.New(&c, kong.Name("evenhand"),
+		kong.Description("Audit what language models say: bias, safety, personal data.\n\nStart with:  evenhand up   and in another terminal:  evenhand emit examples/interactions.jsonl"),
+		kong.Writers(out, errw), kong.Exit(func(code int) { exited = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(),
+		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&stdio{in, out, errw}))
+	if err != nil {
+		fmt.Fprintln(errw, "evenhand:", err)
+		return 1
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintln(errw, "evenhand:", err)
+		fmt.Fprintln(errw, "Try: evenhand --help")
+		return 2
+	}
+	err = k.Run(&c)
+	var code exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return 130
+	}
+	fmt.Fprintln(errw, "evenhand:", err)
+	var bad *settingsError
+	if errors.As(err, &bad) {
+		return 2
+	}
+	return 1
+}
+
+// exitCode ends the program with a status after the command has said why.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/obs"
+)
+
+type upCmd struct {
+	DataDir string `help:"Folder of the broker's and the store's data." placeholder:"DIR"`
+	HTTP    string `help:"Where the doors listen; port 0 takes a free one." name:"http" placeholder:"HOST:PORT"`
+}
+
+func (upCmd) Help() string {
+	return `Examples:
+  evenhand up
+  evenhand up --data-dir ./data --http 127.0.0.1:9090
+  evenhand up --set detect.bias_action=block`
+}
+
+// running is what a process tells the commands that look for it; it lies in the data folder.
+type running struct {
+	PID     int       `json:"pid"`
+	HTTP    string    `json:"http"`
+	Kafka   string    `json:"kafka"`
+	Started time.Time `json:"started"`
+}
+
+func runningFile(dataDir string) string { return filepath.Join(dataDir, "running.json") }
+
+// Run starts everything embedded and serves until a signal.
+func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
+	began := time.Now()
+	d := defaultSettings()
+	d.Tenant.Default = "default"
+	if cmd.DataDir != "" {
+		c.Set = append(c.Set, "data_dir="+cmd.DataDir)
+	}
+	if cmd.HTTP != "" {
+		c.Set = append(c.Set, "http.addr="+cmd.HTTP)
+	}
+	s, err := c.load(d)
+	if err != nil {
+		return err
+	}
+	log, err := obs.NewLogger(io.err, s.Log)
+	if err != nil {
+		return &settingsError{err}
+	}
+	if err := os.MkdirAll(s.DataDir, 0o700); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	st, err := start(ctx, s, allRoles, true, log)
+	if err != nil {
+		return err
+	}
+	defer st.close(context.WithoutCancel(ctx))
+	me := running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now().UTC()}
+	if err := writeRunning(s.DataDir, me); err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(runningFile(s.DataDir)) }()
+	fmt.Fprintf(io.out, `Evenhand is up (%.1f s).
+  HTTP        %s
+  Kafka       %s   (topic llm.interactions; this machine only)
+  ClickHouse  %s   (database evenhand; try: evenhand sql "SELECT count() FROM interactions FINAL")
+  Data        %s
+Send something:  evenhand emit examples/interactions.jsonl     Look:  evenhand rates     Stop: Ctrl-C
+`, time.Since(began).Seconds(), me.HTTP, me.Kafka, st.engine.Endpoint(engine.Reader).Native, s.DataDir)
+	return st.serve(ctx)
+}
+
+func writeRunning(dir string, r running) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	tmp := runningFile(dir) + ".tmp"
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	return os.Rename(tmp, runningFile(dir))
+}
+
+// findRunning reads what a running 'up' on this data folder left; ok is false when none is running.
+func findRunning(dir string) (r running, ok bool) {
+	b, err := os.ReadFile(runningFile(dir))
+	if err != nil || json.Unmarshal(b, &r) != nil {
+		return running{}, false
+	}
+	p, err := os.FindProcess(r.PID)
+	return r, err == nil && alive(p)
+}

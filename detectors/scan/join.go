@@ -1,0 +1,94 @@
+package scan
+
+import "sort"
+
+// use says where a part stands: as which joint of which chain.
+type use struct{ chain, joint int32 }
+
+// interval is a range of byte offsets, both ends included.
+type interval struct{ lo, hi int }
+
+// chainState is what is known of a chain in one text.
+type chainState struct {
+	ends   [][]int32  // by joint but the last: where it ended, given that the joints before it did
+	used   int        // how many ends of the first joint have become starts
+	starts []interval // where a match may begin; ascending, apart
+	last   int32      // end of the first joint for which starts was last extended
+}
+
+// report tells the chains that parts ended. Calls come in the order of end.
+func (w *walk) report(text string, parts []uint32, end int) {
+	for _, part := range parts {
+		for _, u := range w.s.uses[part] {
+			w.join(text, u, int32(end))
+		}
+	}
+}
+
+func (w *walk) join(text string, u use, end int32) {
+	c, st := &w.s.chains[u.chain], &w.chains[u.chain]
+	if len(c.parts) == 1 {
+		w.begin(text, u.chain, end)
+		return
+	}
+	if u.joint == 0 {
+		if len(st.ends[0]) == 0 {
+			w.open = append(w.open, u.chain)
+		}
+	} else if !within(st.ends[u.joint-1], end, c.parts[u.joint].after) {
+		return
+	}
+	if int(u.joint) < len(st.ends) {
+		st.ends[u.joint] = append(st.ends[u.joint], end)
+		return
+	}
+	firsts := st.ends[0]
+	for ; st.used < len(firsts) && int(firsts[st.used]) <= int(end)-c.reach.min; st.used++ {
+		if first := firsts[st.used]; int(first) >= int(end)-c.reach.max {
+			w.begin(text, u.chain, first)
+		}
+	}
+}
+
+// within says whether one of the ascending offsets lies at that distance before end.
+func within(offsets []int32, end int32, d length) bool {
+	i := sort.Search(len(offsets), func(i int) bool { return int(offsets[i]) > int(end)-d.min })
+	return i > 0 && int(offsets[i-1]) >= int(end)-d.max
+}
+
+// begin takes note of where a match may begin if the first part of the chain ends at end. Calls for
+// one chain come in the order of end.
+func (w *walk) begin(text string, chain, end int32) {
+	c, st := &w.s.chains[chain], &w.chains[chain]
+	lo, hi := max(int(end)-c.start.max, 0), int(end)-c.start.min
+	// No match goes back over a byte that it cannot hold. How far one gets from the last end is known.
+	n := len(st.starts)
+	for i := int(end); i > lo; i-- {
+		if n > 0 && i == int(st.last) {
+			lo = max(lo, st.starts[n-1].lo)
+			break
+		}
+		if !c.bytes.has(text[i-1]) {
+			lo = i
+			break
+		}
+	}
+	if hi < lo {
+		return
+	}
+	st.last = end
+	if n > 0 && lo <= st.starts[n-1].hi+1 {
+		st.starts[n-1].hi = hi
+		return
+	}
+	if n == 0 {
+		if len(c.parts) == 1 {
+			w.open = append(w.open, chain)
+		}
+		if !w.hit[c.pattern] {
+			w.hit[c.pattern] = true
+			w.hits = append(w.hits, c.pattern)
+		}
+	}
+	st.starts = append(st.starts, interval{lo, hi})
+}

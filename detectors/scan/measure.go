@@ -1,0 +1,131 @@
+package scan
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// endless stands for "no bound" in lengths; sums and products stop there.
+const endless = 1 << 30
+
+// length is how many bytes of text an expression may match.
+type length struct{ min, max int }
+
+func (l length) plus(o length) length {
+	return length{min(l.min+o.min, endless), min(l.max+o.max, endless)}
+}
+
+// times is the length of lo..hi repetitions; hi < 0 is no bound.
+func (l length) times(lo, hi int) length {
+	r := length{min(l.min*lo, endless), endless}
+	if hi >= 0 {
+		r.max = min(l.max*hi, endless)
+	} else if l.max == 0 {
+		r.max = 0
+	}
+	return r
+}
+
+// measure bounds the length of every match of re. An expression that cannot match has min endless.
+func measure(re *syntax.Regexp) length {
+	switch re.Op {
+	case syntax.OpNoMatch:
+		return length{endless, 0}
+	case syntax.OpLiteral:
+		var l length
+		for _, r := range re.Rune {
+			l = l.plus(runeLength(orbit(r, re.Flags&syntax.FoldCase != 0)))
+		}
+		return l
+	case syntax.OpCharClass:
+		return runeLength(re.Rune)
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return length{1, utf8.UTFMax}
+	case syntax.OpCapture:
+		return measure(re.Sub[0])
+	case syntax.OpStar:
+		return measure(re.Sub[0]).times(0, -1)
+	case syntax.OpPlus:
+		return measure(re.Sub[0]).times(1, -1)
+	case syntax.OpQuest:
+		return measure(re.Sub[0]).times(0, 1)
+	case syntax.OpRepeat:
+		return measure(re.Sub[0]).times(re.Min, re.Max)
+	case syntax.OpConcat:
+		var l length
+		for _, sub := range re.Sub {
+			l = l.plus(measure(sub))
+		}
+		return l
+	case syntax.OpAlternate:
+		l := length{endless, 0}
+		for _, sub := range re.Sub {
+			m := measure(sub)
+			l = length{min(l.min, m.min), max(l.max, m.max)}
+		}
+		return l
+	}
+	return length{} // the empty string and the assertions
+}
+
+// runeLength is the length of one rune of the set; U+FFFD is also any byte that is not valid UTF-8.
+func runeLength(s runeSet) length {
+	if len(s) == 0 {
+		return length{endless, 0}
+	}
+	l := length{encodedLen(s[0]), encodedLen(s[len(s)-1])}
+	for i := 0; i < len(s); i += 2 {
+		if s[i] <= utf8.RuneError && utf8.RuneError <= s[i+1] {
+			l.min = 1
+		}
+	}
+	return l
+}
+
+func encodedLen(r rune) int {
+	switch {
+	case r < 1<<7:
+		return 1
+	case r < 1<<11:
+		return 2
+	case r < 1<<16:
+		return 3
+	}
+	return 4
+}
+
+// bytesIn is the set of all bytes that a match of re may hold.
+func bytesIn(re *syntax.Regexp) bytes {
+	switch re.Op {
+	case syntax.OpLiteral:
+		var b bytes
+		for _, r := range re.Rune {
+			b = b.or(bytesOfRunes(orbit(r, re.Flags&syntax.FoldCase != 0)))
+		}
+		return b
+	case syntax.OpCharClass:
+		return bytesOfRunes(re.Rune)
+	case syntax.OpAnyChar:
+		return bytesOfRunes(anyRune)
+	case syntax.OpAnyCharNotNL:
+		return bytesOfRunes(notNL)
+	}
+	var b bytes
+	for _, sub := range re.Sub {
+		b = b.or(bytesIn(sub))
+	}
+	return b
+}
+
+func bytesOfRunes(s runeSet) bytes {
+	var b bytes
+	for i := 0; i < len(s); i += 2 {
+		for r := s[i]; r <= s[i+1] && r < utf8.RuneSelf; r++ {
+			b.add(byte(r))
+		}
+		if s[i+1] >= utf8.RuneSelf {
+			b = b.or(foreignBytes)
+		}
+	}
+	return b
+}

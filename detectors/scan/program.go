@@ -1,0 +1,185 @@
+package scan
+
+import (
+	"encoding/binary"
+	"regexp/syntax"
+	"slices"
+)
+
+// inst is an instruction of the common non-deterministic automaton.
+type inst struct {
+	op       op
+	out, arg uint32
+}
+
+type op uint8
+
+const (
+	fail   op = iota
+	alt       // go on at out, then at arg
+	pass      // go on at out
+	assert    // go on at out if the assertions arg hold
+	symbol    // consume a symbol of the class set arg, go on at out
+	match     // the end of part arg
+)
+
+// program holds the instructions of everything that is searched for: the parts that the filter looks
+// for all at once, and the patterns that are then matched one by one.
+type program struct {
+	alphabet *alphabet
+	inst     []inst
+	sets     []bitset // class sets
+	parts    []uint32 // entry of each part
+	patterns []uint32 // entry of each pattern
+	first    []bytes  // bytes with which a match of each pattern may begin
+
+	// bases are the distinct sets of instructions that the entries of all parts become after one
+	// symbol; base[k][c] is the one after class c where the symbol before was of kind k.
+	bases []base
+	base  [kinds][]uint32
+}
+
+// base is a sorted set of instructions and the kind of the symbol before them.
+type base struct {
+	kind kind
+	pcs  []uint32
+}
+
+// The first two bases have no instructions: what was before the text, and what comes after it.
+const (
+	baseBegin = iota
+	baseEnd
+)
+
+// prepare fills first and the bases.
+func (p *program) prepare() {
+	c := newCloser(p)
+	for _, pc := range p.patterns {
+		var b bytes
+		c.reset()
+		for _, leaf := range c.close(nil, pc, ^syntax.EmptyOp(0)) {
+			if in := p.inst[leaf]; in.op == symbol {
+				b = b.or(p.bytesOf(p.sets[in.arg]))
+			}
+		}
+		p.first = append(p.first, b)
+	}
+	p.bases = []base{baseBegin: {kind: edge}, baseEnd: {kind: edge}}
+	ids := map[string]uint32{}
+	var pcs []uint32
+	for prev := range kinds {
+		p.base[prev] = make([]uint32, p.alphabet.end)
+		var begin [kinds][]uint32 // instructions ready for a symbol of each kind
+		for next := range edge {
+			c.reset()
+			for _, pc := range p.parts {
+				begin[next] = c.close(begin[next], pc, assertions(prev, next))
+			}
+		}
+		for class := range p.alphabet.end {
+			k := p.alphabet.kind[class]
+			c.reset()
+			pcs = pcs[:0]
+			for _, pc := range begin[k] {
+				if in := p.inst[pc]; in.op == symbol && p.sets[in.arg].has(class) {
+					pcs = c.close(pcs, in.out, 0)
+				}
+			}
+			slices.Sort(pcs)
+			key := string(appendNumbers([]byte{byte(k)}, pcs))
+			id, ok := ids[key]
+			if !ok {
+				id = uint32(len(p.bases))
+				ids[key] = id
+				p.bases = append(p.bases, base{k, slices.Clone(pcs)})
+			}
+			p.base[prev][class] = id
+		}
+	}
+}
+
+// bytesOf is the set of bytes with which a rune of the classes may begin.
+func (p *program) bytesOf(set bitset) bytes {
+	var b bytes
+	for c, class := range p.alphabet.ascii[:128] {
+		if set.has(int(class)) {
+			b.add(byte(c))
+		}
+	}
+	for class := range p.alphabet.end {
+		if p.alphabet.foreign[class] && set.has(class) {
+			return b.or(foreignBytes)
+		}
+	}
+	return b
+}
+
+// closer follows instructions that consume nothing. It visits an instruction once between resets.
+type closer struct {
+	p     *program
+	seen  []uint32 // generation in which an instruction was visited
+	gen   uint32
+	stack []uint32
+}
+
+func newCloser(p *program) *closer { return &closer{p: p, seen: make([]uint32, len(p.inst))} }
+
+func (c *closer) reset() {
+	c.gen++
+	if c.gen == 0 { // after 2^32 resets old marks could be taken for new ones
+		clear(c.seen)
+		c.gen = 1
+	}
+}
+
+// close appends the instructions reached from pc without consuming anything, in order of preference:
+// symbols, matches, and the assertions that do not hold under the given ones. With no assertions
+// given, every assertion is left for later, when the next symbol is known.
+func (c *closer) close(dst []uint32, pc uint32, holds syntax.EmptyOp) []uint32 {
+	c.stack = append(c.stack[:0], pc)
+	for len(c.stack) > 0 {
+		pc := c.stack[len(c.stack)-1]
+		c.stack = c.stack[:len(c.stack)-1]
+		if c.seen[pc] == c.gen {
+			continue
+		}
+		c.seen[pc] = c.gen
+		switch in := &c.p.inst[pc]; in.op {
+		case alt:
+			c.stack = append(c.stack, in.arg, in.out)
+		case pass:
+			c.stack = append(c.stack, in.out)
+		case assert:
+			if syntax.EmptyOp(in.arg)&^holds == 0 {
+				c.stack = append(c.stack, in.out)
+			} else if holds == 0 {
+				dst = append(dst, pc)
+			}
+		case symbol, match:
+			dst = append(dst, pc)
+		}
+	}
+	return dst
+}
+
+func appendNumbers[N ~int | ~int32 | ~uint32](b []byte, ns []N) []byte {
+	for _, n := range ns {
+		b = binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	return b
+}
+
+// bytes is a set of byte values.
+type bytes [4]uint64
+
+// foreignBytes are the bytes of runes above 0x7f.
+var foreignBytes = bytes{2: ^uint64(0), 3: ^uint64(0)}
+
+func (b *bytes) add(c byte)      { b[c>>6] |= 1 << (c & 63) }
+func (b *bytes) has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
+func (b bytes) or(o bytes) bytes {
+	for i := range b {
+		b[i] |= o[i]
+	}
+	return b
+}

@@ -1,0 +1,97 @@
+package scan
+
+import "sync/atomic"
+
+// walk is what one call of Scan works with. Between calls it lies in a pool.
+type walk struct {
+	s      *Scanner
+	cache  *cache
+	chains []chainState
+	open   []int32 // chains whose state is not empty
+	hit    []bool  // by pattern: a match may begin somewhere
+	hits   []int32 // the patterns that are hit
+	merged []interval
+	budget int // see findAll
+}
+
+func newWalk(s *Scanner) *walk {
+	w := &walk{s: s, chains: make([]chainState, len(s.chains)), hit: make([]bool, len(s.chainsOf))}
+	for i := range w.chains {
+		w.chains[i].ends = make([][]int32, len(s.chains[i].parts)-1)
+	}
+	return w
+}
+
+// keep is the capacity up to which a list is kept for the next text.
+const keep = 1 << 10
+
+func (w *walk) reset() {
+	for _, i := range w.open {
+		st := &w.chains[i]
+		for j := range st.ends {
+			st.ends[j] = emptied(st.ends[j])
+		}
+		st.starts = emptied(st.starts)
+		st.used, st.last = 0, 0
+	}
+	for _, p := range w.hits {
+		w.hit[p] = false
+	}
+	w.open, w.hits, w.merged, w.cache = w.open[:0], w.hits[:0], emptied(w.merged), nil
+}
+
+func emptied[T any](s []T) []T {
+	if cap(s) > keep {
+		return nil
+	}
+	return s[:0]
+}
+
+// next gives the entry for a symbol and has it built where it is not known. The walk may move to
+// another cache; row is then changed to what it is there.
+func (w *walk) next(row *uint32, class int) uint32 {
+	for {
+		if e := w.cache.load(*row, class); e != 0 {
+			return e
+		}
+		w.budget -= buildCost
+		if e := w.cache.step(*row, class); e != 0 {
+			return e
+		}
+		w.move(row)
+	}
+}
+
+// move leaves a full cache and takes the state at row along.
+func (w *walk) move(row *uint32) {
+	st := w.cache.states[*row/w.cache.columns]
+	for *row = 0; *row == 0; {
+		w.cache = w.s.renew(w.cache)
+		*row = w.cache.adopt(st)
+	}
+}
+
+// filter reports where the parts of all patterns end in the text.
+func (w *walk) filter(text string) {
+	a := w.s.program.alphabet
+	row, table := w.cache.begin(), w.cache.table
+	for i := 0; i < len(text); {
+		e := atomic.LoadUint32(&table[row+uint32(a.ascii[text[i]])])
+		if e-1 < matched-1 { // known, and nothing to report
+			row = e
+			i++
+			continue
+		}
+		class, width := a.decode(text[i:])
+		e = w.next(&row, class)
+		table = w.cache.table
+		row = e & rowBits
+		if e&matched != 0 {
+			w.report(text, w.cache.foundAt(row), i)
+		}
+		i += width
+	}
+	if e := w.next(&row, a.end); e&matched != 0 {
+		w.report(text, w.cache.foundAt(e&rowBits), len(text))
+	}
+}

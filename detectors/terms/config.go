@@ -1,0 +1,104 @@
+package terms
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// Secret is a key that prints as *** wherever it might be logged or shown.
+type Secret string
+
+// String hides the key.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "***"
+}
+
+// GoString hides the key from %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText hides the key from JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// The modes of an evaluation.
+const (
+	Deterministic = "deterministic"
+	LLM           = "llm"
+	Both          = "both" // as a mode: deterministic and llm; as a check: input and output
+)
+
+// Categories lists the five categories of built-in terms. Custom terms have their own, "custom".
+var Categories = []string{"gender", "race", "age", "disability", "religion"}
+
+const (
+	customCategory = "custom"
+	maxCustomTerms = 10_000
+	maxTermLength  = 200 // bytes
+)
+
+// Config is what an operator or a caller may set. Start from DefaultConfig; decoding JSON or YAML
+// over it keeps the default of every absent field.
+type Config struct {
+	// Mode is deterministic, llm or both. Default deterministic.
+	Mode string `json:"mode" yaml:"mode"`
+	// Model answers in the modes llm and both. Default gpt-4o-mini.
+	Model string `json:"model" yaml:"model"`
+	// APIKey is for that model; "" means the environment's OPENAI_API_KEY.
+	APIKey Secret `json:"api_key" yaml:"api_key"`
+	// Categories to check; none means all of gender, race, age, disability, religion.
+	Categories []string `json:"categories" yaml:"categories"`
+	// CustomTerms are flagged beside the built-in ones, whatever Categories holds. At most 10,000 of
+	// 200 bytes each.
+	CustomTerms []string `json:"custom_terms" yaml:"custom_terms"`
+	// Check is input, output or both. Default output.
+	Check string `json:"check" yaml:"check"`
+}
+
+// DefaultConfig gives seed 002's defaults.
+func DefaultConfig() Config {
+	return Config{Mode: Deterministic, Model: "gpt-4o-mini", Check: string(audit.Output)}
+}
+
+// Validate reports every fault at once, keys as the caller wrote them.
+func (c Config) Validate() error {
+	var errs []error
+	oneOf := func(key, value string, want ...string) {
+		if !slices.Contains(want, value) {
+			errs = append(errs, fmt.Errorf("%s: %q is not one of %s", key, value, strings.Join(want, ", ")))
+		}
+	}
+	oneOf("mode", c.Mode, Deterministic, LLM, Both)
+	oneOf("check", c.Check, string(audit.Input), string(audit.Output), Both)
+	for i, category := range c.Categories {
+		oneOf(fmt.Sprintf("categories[%d]", i), category, Categories...)
+	}
+	if c.Mode != Deterministic && strings.TrimSpace(c.Model) == "" {
+		errs = append(errs, fmt.Errorf("model: is missing, and mode %q asks one (default gpt-4o-mini)", c.Mode))
+	}
+	if len(c.CustomTerms) > maxCustomTerms {
+		errs = append(errs, fmt.Errorf("custom_terms: %d; at most %d", len(c.CustomTerms), maxCustomTerms))
+	}
+	for i, term := range c.CustomTerms {
+		switch {
+		case strings.TrimSpace(term) == "":
+			errs = append(errs, fmt.Errorf("custom_terms[%d]: is empty, and would match every text", i))
+		case len(term) > maxTermLength:
+			errs = append(errs, fmt.Errorf("custom_terms[%d]: %d bytes; at most %d", i, len(term), maxTermLength))
+		}
+	}
+	return audit.E("terms: config", audit.KindInvalid, errors.Join(errs...))
+}
+
+// sides gives the texts to look at, in order.
+func (c Config) sides() []audit.Side {
+	if c.Check == Both {
+		return []audit.Side{audit.Input, audit.Output}
+	}
+	return []audit.Side{audit.Side(c.Check)}
+}

@@ -1,0 +1,104 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+)
+
+// state is what one decoding works with; states are pooled.
+type state struct {
+	d       *Decoder
+	strict  strict
+	parser  fastjson.Parser
+	object  *fastjson.Object
+	values  [fieldCount]*fastjson.Value
+	members []member
+	scratch []byte // canonical JSON and digests under way
+	buf     []byte // texts under way
+	faults  []Fault
+	tenant  string // as far as known
+	query   string // original_query beside messages
+	allowed func(field) bool
+
+	collect, push func(key []byte, v *fastjson.Value) // bound once: a closure a call is an allocation
+}
+
+func newState(d *Decoder) *state {
+	st := &state{d: d}
+	st.push = func(key []byte, v *fastjson.Value) { st.members = append(st.members, member{key, v}) }
+	st.collect = st.collectField
+	return st
+}
+
+func (st *state) reset() {
+	clear(st.values[:])
+	clear(st.members[:cap(st.members)])
+	st.members = st.members[:0]
+	st.faults = nil
+	st.object, st.tenant, st.query = nil, "", ""
+	st.allowed = nil
+}
+
+func (st *state) fault(field, code, message string) {
+	if len(st.faults) < maxFaults {
+		st.faults = append(st.faults, Fault{field, code, message})
+	}
+}
+
+// parse fills st.values; on a fault it says false.
+func (st *state) parse(b []byte) bool {
+	if len(b) > st.d.limits.Message {
+		st.fault("", TooLarge, fmt.Sprintf("the event has %d bytes; at most %d are taken", len(b), st.d.limits.Message))
+		return false
+	}
+	switch code, at := st.strict.value(b, st.d.limits.Depth); code {
+	case "":
+	case InvalidUTF8:
+		st.fault("", code, "not UTF-8 at byte "+strconv.Itoa(at))
+		return false
+	case TooDeep:
+		st.fault("", code, "nested deeper than "+strconv.Itoa(st.d.limits.Depth)+" levels at byte "+strconv.Itoa(at))
+		return false
+	default:
+		message := "not one JSON object: fault at byte " + strconv.Itoa(at)
+		if len(bytes.TrimSpace(b)) == 0 {
+			message = "the message is empty; a JSON object is wanted"
+		}
+		st.fault("", code, message)
+		return false
+	}
+	if len(st.strict.lone) > 0 {
+		b = bytes.Clone(b)
+		for _, at := range st.strict.lone {
+			copy(b[at:], `\ufffd`)
+		}
+	}
+	v, err := st.parser.ParseBytes(b)
+	if err != nil { // strict and fastjson disagree: the text of err quotes the input
+		st.fault("", BadJSON, "not one JSON object")
+		return false
+	}
+	o, err := v.Object()
+	if err != nil {
+		st.fault("", WrongType, "wants a JSON object")
+		return false
+	}
+	st.object = o
+	o.Visit(st.collect)
+	return true
+}
+
+func (st *state) collectField(key []byte, v *fastjson.Value) {
+	f, ok := byName[string(key)]
+	switch {
+	case !ok || st.allowed != nil && !st.allowed(f):
+		st.fault(shown(key), UnknownField, st.unknown(key))
+	case st.values[f] != nil:
+		st.fault(names[f], DuplicateKey, "stands twice in the event")
+	default:
+		st.values[f] = v
+	}
+}

@@ -1,0 +1,240 @@
+// Package config reads a configuration from defaults, one YAML file, EVENHAND_* environment variables
+// and key=value flags, the later over the earlier. Every fault is reported at once, with the key as
+// the operator wrote it; unknown keys and variables are refused, so that a typo is not a default.
+//
+// The variable of a key is EVENHAND_ and the key in capitals with dots as underscores
+// (kafka.brokers: EVENHAND_KAFKA_BROKERS). A secret may come from a file: EVENHAND_…_FILE.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/go-viper/mapstructure/v2"
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/v2"
+)
+
+// Secret is a string that prints as ***; Reveal gives it.
+type Secret string
+
+// Reveal gives the secret's value.
+func (s Secret) Reveal() string { return string(s) }
+
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "***"
+}
+
+// GoString hides the value from %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// LogValue hides the value from slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText hides the value from JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Prefix begins every variable of the program.
+const Prefix = "EVENHAND_"
+
+// Sources are where values come from besides the defaults.
+type Sources struct {
+	File string   // YAML file; "" for none
+	Env  []string // as os.Environ gives it
+	Set  []string // key=value
+	// Foreign are EVENHAND_* variables that are not keys and belong to somebody else.
+	Foreign []string
+	// Alias maps a variable to a key where the rule does not give it.
+	Alias map[string]string
+}
+
+// Load fills dst, a pointer to a struct with koanf tags that already holds the defaults.
+func Load(dst any, s Sources) error {
+	fields := map[string]reflect.Type{}
+	collect("", reflect.TypeOf(dst).Elem(), fields)
+	k := koanf.New(".")
+	var errs []error
+	merge := func(values map[string]any) {
+		if err := k.Load(confmap.Provider(values, "."), nil); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if s.File != "" {
+		y := koanf.New(".")
+		if err := y.Load(file.Provider(s.File), yaml.Parser()); err != nil {
+			return fmt.Errorf("config file %s: %w", s.File, err)
+		}
+		for _, key := range y.Keys() {
+			if _, ok := fields[key]; !ok && !insideValue(key, fields) {
+				errs = append(errs, fmt.Errorf("%s: unknown key in %s%s", key, filepath.Base(s.File), nearest(key, fields)))
+			}
+		}
+		if err := k.Merge(y); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	merge(fromEnv(s, fields, &errs))
+	set := map[string]any{}
+	for _, kv := range s.Set {
+		key, value, ok := strings.Cut(kv, "=")
+		if _, known := fields[key]; !ok || !known {
+			errs = append(errs, fmt.Errorf("--set %s: wants key=value with a known key%s", kv, nearest(key, fields)))
+			continue
+		}
+		set[key] = value
+	}
+	merge(set)
+	err := k.UnmarshalWithConf("", dst, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
+		Result: dst, TagName: "koanf", WeaklyTypedInput: true,
+		DecodeHook: mapstructure.ComposeDecodeHookFunc(
+			mapstructure.StringToTimeDurationHookFunc(), stringToList, mapstructure.TextUnmarshallerHookFunc()),
+	}})
+	if err != nil {
+		errs = append(errs, decodeFaults(err)...)
+	}
+	return errors.Join(errs...)
+}
+
+// fromEnv reads the variables, values of …_FILE from their files.
+func fromEnv(s Sources, fields map[string]reflect.Type, errs *[]error) map[string]any {
+	keys := map[string]string{}
+	for key := range fields {
+		keys[Prefix+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = key
+	}
+	for name, key := range s.Alias {
+		keys[name] = key
+	}
+	out := map[string]any{}
+	for _, kv := range s.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, Prefix) || slices.Contains(s.Foreign, name) {
+			continue
+		}
+		if key, ok := keys[name]; ok {
+			out[key] = value
+			continue
+		}
+		base, isFile := strings.CutSuffix(name, "_FILE")
+		key, ok := keys[base]
+		if !isFile || !ok || fields[key] != reflect.TypeFor[Secret]() {
+			*errs = append(*errs, fmt.Errorf("%s: no such setting; `evenhand config` lists them", name))
+			continue
+		}
+		b, err := os.ReadFile(value)
+		if err != nil {
+			*errs = append(*errs, fmt.Errorf("%s: %w", name, err))
+			continue
+		}
+		out[key] = strings.TrimSpace(string(b))
+	}
+	return out
+}
+
+// Setting is one key with its value as text; secrets are hidden.
+type Setting struct{ Key, Env, Value string }
+
+// List gives all settings of a configuration struct, sorted by key.
+func List(c any) []Setting {
+	var out []Setting
+	walk("", reflect.Indirect(reflect.ValueOf(c)), func(key string, v reflect.Value) {
+		text := fmt.Sprint(v.Interface())
+		if v.Kind() == reflect.Pointer && !v.IsNil() {
+			text = fmt.Sprint(v.Elem().Interface())
+		} else if v.Kind() == reflect.Pointer {
+			text = ""
+		}
+		out = append(out, Setting{key, Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), text})
+	})
+	slices.SortFunc(out, func(a, b Setting) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+func walk(prefix string, v reflect.Value, f func(string, reflect.Value)) {
+	for i := range v.NumField() {
+		key := prefix + v.Type().Field(i).Tag.Get("koanf")
+		if isGroup(v.Field(i).Type()) {
+			walk(key+".", v.Field(i), f)
+		} else {
+			f(key, v.Field(i))
+		}
+	}
+}
+
+func collect(prefix string, t reflect.Type, out map[string]reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key := prefix + f.Tag.Get("koanf")
+		if isGroup(f.Type) {
+			collect(key+".", f.Type, out)
+		} else {
+			out[key] = f.Type
+		}
+	}
+}
+
+func isGroup(t reflect.Type) bool { return t.Kind() == reflect.Struct }
+
+// insideValue tells whether the key lies under a known key that holds a list or map of its own.
+func insideValue(key string, fields map[string]reflect.Type) bool {
+	for k, t := range fields {
+		if strings.HasPrefix(key, k+".") && (t.Kind() == reflect.Slice || t.Kind() == reflect.Map) {
+			return true
+		}
+	}
+	return false
+}
+
+// nearest suggests the known key that shares the most with a mistyped one.
+func nearest(key string, fields map[string]reflect.Type) string {
+	best, score := "", len(key)/2
+	for k := range fields {
+		short := min(len(k), len(key))
+		head, tail := 0, 0
+		for head < short && k[head] == key[head] {
+			head++
+		}
+		for tail < short-head && k[len(k)-1-tail] == key[len(key)-1-tail] {
+			tail++
+		}
+		if n := head + tail; n > score || n == score && best != "" && k < best {
+			best, score = k, n
+		}
+	}
+	if best == "" {
+		return "; `evenhand config` lists the known keys"
+	}
+	return "; did you mean " + best + "?"
+}
+
+func decodeFaults(err error) []error {
+	var joined interface{ WrappedErrors() []error }
+	if errors.As(err, &joined) {
+		return joined.WrappedErrors()
+	}
+	return []error{err}
+}
+
+// stringToList splits "a, b" where a list of strings is wanted.
+func stringToList(from, to reflect.Type, data any) (any, error) {
+	if from.Kind() != reflect.String || to != reflect.TypeFor[[]string]() {
+		return data, nil
+	}
+	var out []string
+	for _, s := range strings.Split(data.(string), ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,102 @@
+package broker
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// diary remembers across restarts what kfake does not tell: when a log was last rolled by a tick, and
+// where the rings ended at earlier times, so that records can be dropped by age.
+type diary struct {
+	path string
+	Tick map[string]mark   `json:"tick"` // by partition of llm.interactions
+	Ring map[string][]mark `json:"ring"` // by topic-partition, oldest first
+	was  []byte            // as last written
+}
+
+// mark says that a partition ended at End at a time.
+type mark struct {
+	At  time.Time `json:"at"`
+	End int64     `json:"end"`
+}
+
+const ringStep = 6 * time.Hour // between two marks of a ring
+
+func openDiary(path string) (diary, error) {
+	d := diary{path: path}
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(raw, &d)
+	}
+	if d.Tick == nil || err != nil {
+		d.Tick = map[string]mark{}
+	}
+	if d.Ring == nil || err != nil {
+		d.Ring = map[string][]mark{}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d, fmt.Errorf("diary: %w", err)
+	}
+	return d, nil
+}
+
+// save writes the diary when it changed, by way of a second file.
+func (d *diary) save() error {
+	raw, err := json.Marshal(d)
+	if err != nil || string(raw) == string(d.was) {
+		return err
+	}
+	if err := os.WriteFile(d.path+".new", raw, 0o600); err != nil {
+		return fmt.Errorf("diary: %w", err)
+	}
+	if err := os.Rename(d.path+".new", d.path); err != nil {
+		return fmt.Errorf("diary: %w", err)
+	}
+	d.was = raw
+	return nil
+}
+
+// ring says up to which offset a ring's partition may be dropped: what was there ringAge ago, or what
+// is above its share of bytes, taking records as equally large.
+func (d *diary) ring(topic string, p *kfake.PartitionInfo, now time.Time, share int64) int64 {
+	key := topic + "-" + strconv.Itoa(int(p.Partition))
+	marks := d.Ring[key]
+	if n := len(marks); n == 0 || now.Sub(marks[n-1].At) >= ringStep {
+		marks = append(marks, mark{At: now.UTC(), End: p.HighWatermark})
+	}
+	to := p.LogStartOffset
+	for len(marks) > 0 && now.Sub(marks[0].At) >= ringAge {
+		to = max(to, marks[0].End)
+		marks = marks[1:]
+	}
+	d.Ring[key] = marks
+	if over := p.NumBytes - share; over > 0 {
+		records := float64(p.HighWatermark - p.LogStartOffset)
+		to = max(to, p.LogStartOffset+int64(records*float64(over)/float64(p.NumBytes)))
+	}
+	return to
+}
+
+// due tells whether a partition holds records that no tick has rolled for tickAfter. The first look
+// at a partition starts its clock.
+func (d *diary) due(p *kfake.PartitionInfo, now time.Time) bool {
+	key := strconv.Itoa(int(p.Partition))
+	last, ok := d.Tick[key]
+	if !ok {
+		d.Tick[key] = mark{At: now.UTC(), End: -1}
+		return false
+	}
+	return p.HighWatermark > 0 && p.HighWatermark != last.End && now.Sub(last.At) >= tickAfter
+}
+
+// ticked notes that a tick was the partition's last record.
+func (d *diary) ticked(partition int32, end int64, now time.Time) {
+	d.Tick[strconv.Itoa(int(partition))] = mark{At: now.UTC(), End: end}
+}

@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+)
+
+const tickAfter = 24 * time.Hour
+
+// tickHeader marks a record that only rolls a segment; package sources/kafka drops such records.
+const tickHeader = "evenhand-tick"
+
+// tick rolls the active segment of each partition of llm.interactions that was written to since its
+// last tick a day ago. kfake rolls by size alone, so the size is lowered for the one record. Once the
+// pipeline is past the tick, Trim deletes the segments before it.
+func (b *Broker) tick(ctx context.Context) error {
+	const op = "embedded/broker: tick"
+	b.trimming.Lock()
+	defer b.trimming.Unlock()
+	if b.full.Load() { // nothing is consumed: nothing could be deleted
+		return nil
+	}
+	now := b.opt.now()
+	var due []int32
+	for _, p := range b.cluster.PartitionInfos(kafkaconn.Interactions) {
+		if b.diary.due(p, now) {
+			due = append(due, p.Partition)
+		}
+	}
+	if len(due) == 0 {
+		return nil
+	}
+	cl, release, err := b.client()
+	if err != nil {
+		return audit.E(op, audit.KindInternal, err)
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := setSegmentBytes(ctx, cl, 1); err != nil {
+		return kafkaconn.E(op, err)
+	}
+	var errs []error
+	for _, p := range due {
+		res, err := cl.Produce(ctx, &kafka.ProduceRequest{
+			Topic: kafkaconn.Interactions, Partition: int(p), RequiredAcks: kafka.RequireAll,
+			Records: kafka.NewRecordReader(kafka.Record{Value: kafka.NewBytes([]byte{}), Headers: []kafka.Header{{Key: tickHeader, Value: []byte("1")}}}),
+		})
+		if err == nil {
+			err = res.Error
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("partition %d: %w", p, err))
+			continue
+		}
+		b.diary.ticked(p, res.BaseOffset+1, now)
+	}
+	// Not under ctx: a closing broker still gets its segment size back (Start sets it again anyway).
+	back, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	errs = append(errs, setSegmentBytes(back, cl, segmentBytes), b.diary.save())
+	return kafkaconn.E(op, errors.Join(errs...))
+}
+
+func setSegmentBytes(ctx context.Context, cl *kafka.Client, n int) error {
+	res, err := cl.IncrementalAlterConfigs(ctx, &kafka.IncrementalAlterConfigsRequest{
+		Resources: []kafka.IncrementalAlterConfigsRequestResource{{
+			ResourceType: kafka.ResourceTypeTopic, ResourceName: kafkaconn.Interactions,
+			Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: "segment.bytes", Value: strconv.Itoa(n), ConfigOperation: kafka.ConfigOperationSet}},
+		}},
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range res.Resources {
+		if r.Error != nil {
+			return r.Error
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+)
+
+const (
+	ringAge   = 7 * 24 * time.Hour
+	ringBytes = 256 << 20 // of a topic, over all its partitions
+	reopenAt  = 90        // percent of the cap: a log that was full takes records again below this
+)
+
+// Trim deletes what nobody waits for, measures the log and decides whether it is full. The broker
+// calls it by itself; a caller may ask for it at any time.
+func (b *Broker) Trim(ctx context.Context) error {
+	b.trimming.Lock()
+	defer b.trimming.Unlock()
+	if ctx.Err() != nil {
+		return audit.E("embedded/broker: trim", audit.KindUnavailable, ctx.Err())
+	}
+	now := b.opt.now()
+	var errs []error
+	for _, t := range kafkaconn.Topics(b.opt.Partitions) {
+		group := b.groupOf(t.Name)
+		var positions map[int32]kfake.GroupCommit
+		if group != "" {
+			if info := b.cluster.GroupInfo(group); info != nil {
+				positions = info.Commits[t.Name]
+			}
+		}
+		parts := b.cluster.PartitionInfos(t.Name)
+		for _, p := range parts {
+			to := p.LogStartOffset
+			switch {
+			case group != "":
+				if c, ok := positions[p.Partition]; ok {
+					to = c.Offset
+				}
+			case isRing(t.Name):
+				to = b.diary.ring(t.Name, p, now, ringBytes/int64(len(parts)))
+			}
+			to = min(to, p.HighWatermark-1) // the last record stays
+			if to <= p.LogStartOffset {
+				continue
+			}
+			if err := b.cluster.DeleteRecords(t.Name, p.Partition, to); err != nil {
+				errs = append(errs, fmt.Errorf("%s-%d: %w", t.Name, p.Partition, err))
+			}
+		}
+	}
+	b.measure()
+	if err := b.diary.save(); err != nil {
+		errs = append(errs, err)
+	}
+	return audit.E("embedded/broker: trim", audit.KindInternal, errors.Join(errs...))
+}
+
+func isRing(topic string) bool {
+	return topic == kafkaconn.AuditStream || topic == kafkaconn.DeadLetters
+}
+
+func (b *Broker) groupOf(topic string) string {
+	if g, ok := b.opt.Groups[topic]; ok {
+		return g
+	}
+	return kafkaconn.GroupOf(topic)
+}
+
+// measure takes the log's size from kfake and decides whether it is still full.
+func (b *Broker) measure() {
+	var n int64
+	for _, p := range b.cluster.PartitionInfos(kafkaconn.Interactions) {
+		n += p.NumBytes
+	}
+	b.size.Store(n)
+	if b.full.Load() && n <= b.cap*reopenAt/100 {
+		b.full.Store(false)
+		b.log.Info("the broker takes interactions again", "bytes", n, "cap", b.cap)
+	}
+}
+
+// refuse decides about one request that produces interactions. It runs on kfake's goroutine, as often
+// as the request has partitions; the bytes count once.
+func (b *Broker) refuse(req *kmsg.ProduceRequest) bool {
+	if b.full.Load() {
+		return true
+	}
+	if b.cap <= 0 || req == b.counted { // not open yet, or seen
+		return false
+	}
+	b.counted = req
+	var n int64
+	for i := range req.Topics {
+		for j := range req.Topics[i].Partitions {
+			n += int64(len(req.Topics[i].Partitions[j].Records))
+		}
+	}
+	if b.size.Add(n) < b.cap {
+		return false
+	}
+	b.full.Store(true)
+	b.counted = nil
+	b.log.Warn("the broker's log is full: interactions are refused until the pipeline catches up", "cap", b.cap)
+	select {
+	case b.trimSoon <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+func (b *Broker) loop(ctx context.Context) {
+	every := b.opt.TrimEvery
+	if every <= 0 {
+		every = 30 * time.Second
+	}
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		case <-b.trimSoon:
+		}
+		if err := b.tick(ctx); err != nil && ctx.Err() == nil {
+			b.log.Warn("rolling the broker's segments failed", "error", err.Error())
+		}
+		if err := b.Trim(ctx); err != nil && ctx.Err() == nil {
+			b.log.Warn("trimming the broker's log failed", "error", err.Error())
+		}
+	}
+}

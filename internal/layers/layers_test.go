@@ -1,0 +1,178 @@
+package layers
+
+import (
+	"encoding/json"
+	"errors"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/evenhand/evenhand/"
+
+type pkg struct {
+	ImportPath, Dir string
+	GoFiles         []string
+	Imports         []string
+	Deps            []string
+}
+
+func load(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,GoFiles,Imports,Deps", "./...")
+	cmd.Dir = "../.."
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ps []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return ps
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		ps = append(ps, p)
+	}
+}
+
+// Each tree (a prefix of the path below the module) may import, of ours, only what stands here.
+// A tree that is not listed may not be imported by anything but cmd.
+var allowed = map[string][]string{
+	"audit":           {},
+	"sources":         {"audit", "internal/kafkaconn", "internal/embedded"},
+	"sinks":           {"audit", "internal/kafkaconn", "internal/chconn"},
+	"detectors":       {"audit"},
+	"pipeline":        {"audit", "sources", "sinks"},
+	"ingest":          {"audit", "sources", "schemas"},
+	"store":           {"audit", "schemas", "internal/chconn"},
+	"schemas":         {},
+	"dashboards":      {},
+	"internal/chconn": {"audit"},
+	"internal/config": {},
+	"internal/obs":    {"audit", "pipeline", "sinks"},
+
+	"internal/kafkaconn": {"audit"},
+	"internal/embedded":  {"audit", "internal/chconn", "internal/kafkaconn"},
+	"internal/layers":    {},
+}
+
+// seams are the packages that pipeline may import of trees with implementations.
+var seams = []string{"audit", "sources", "sinks"}
+
+func tree(path string) string {
+	best := ""
+	for t := range allowed {
+		if (path == t || strings.HasPrefix(path, t+"/")) && len(t) > len(best) {
+			best = t
+		}
+	}
+	return best
+}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for _, p := range load(t) {
+		path := strings.TrimPrefix(p.ImportPath, module)
+		if strings.HasPrefix(path, "cmd/") {
+			continue // wires everything
+		}
+		from := tree(path)
+		if from == "" {
+			t.Errorf("%s: belongs to no tree; give it a line in layers_test.go", path)
+			continue
+		}
+	imports:
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			if !ours || tree(to) == from {
+				continue
+			}
+			for _, ok := range allowed[from] {
+				if to == ok || strings.HasPrefix(to, ok+"/") {
+					continue imports
+				}
+			}
+			t.Errorf("%s imports %s: %s may import only %v", path, to, from, allowed[from])
+		}
+	}
+}
+
+func TestPipelineImportsSeamsOnly(t *testing.T) {
+	for _, p := range load(t) {
+		if p.ImportPath != module+"pipeline" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			to, ours := strings.CutPrefix(dep, module)
+			if ours && !contains(seams, to) {
+				t.Errorf("pipeline reaches %s: it may reach only the seams %v", to, seams)
+			}
+		}
+	}
+}
+
+func TestAuditIsStandardLibraryOnly(t *testing.T) {
+	for _, p := range load(t) {
+		if p.ImportPath != module+"audit" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if first, _, _ := strings.Cut(dep, "/"); strings.Contains(first, ".") {
+				t.Errorf("audit reaches %s", dep)
+			}
+		}
+	}
+}
+
+func TestOnePackageCommentEach(t *testing.T) {
+	for _, p := range load(t) {
+		n := 0
+		for _, f := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, f), nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file.Doc != nil {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s has %d package comments, wants 1", strings.TrimPrefix(p.ImportPath, module), n)
+		}
+	}
+}
+
+// Only main ends the process; libraries return errors.
+func TestOnlyMainExits(t *testing.T) {
+	for _, p := range load(t) {
+		path := strings.TrimPrefix(p.ImportPath, module)
+		for _, f := range p.GoFiles {
+			b, err := os.ReadFile(filepath.Join(p.Dir, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, bad := range []string{"os.Exit(", "log.Fatal", "\tpanic("} {
+				// The engine's child is a process of its own, whose end is its answer.
+				if strings.Contains(string(b), bad) && f != "main.go" && path != "internal/embedded/engine" && path != "internal/embedded/enginetest" {
+					t.Errorf("%s/%s uses %s", path, f, strings.TrimSpace(bad))
+				}
+			}
+		}
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func values(n int) (vs []string) {
+	for i := range n {
+		vs = append(vs, fmt.Sprint("v", i))
+	}
+	return vs
+}
+
+func TestEveryOffsetIsCoveredOnce(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(23)...)
+	w.produce(1, "a", "hole", "bad1", "hole", "hole", "b", "bad2", "hole")
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+	w.tiles(t, 0, 1, 0)
+	if len(w.rows) != 25 || len(w.rejected) != 2 || len(w.published) != 25 || len(w.letters) != 2 {
+		t.Errorf("rows %d, rejected %d, published %d, letters %d", len(w.rows), len(w.rejected), len(w.published), len(w.letters))
+	}
+	for i, what := range w.order { // marker → dead letters → publish → commit, always
+		if want := []string{"marker", "dead", "publish", "commit"}[i%4]; what != want {
+			t.Fatalf("order %v", w.order)
+		}
+	}
+}
+
+func TestAnyLogIsTiled(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld()
+		for p := range rapid.IntRange(1, 3).Draw(rt, "partitions") {
+			w.produce(p, rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "bad", "hole"}), 1, 40).Draw(rt, "log")...)
+		}
+		w.run(t)
+		for p := range w.end {
+			w.tiles(t, 0, p, 0)
+		}
+	})
+}
+
+func TestACommitLostAfterItsMarkerIsSkippedAndPublishedAgain(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(5)...)
+	w.commitFails = true
+	w.done = func(*world) bool { return false }
+	w.runUntilDone(t)
+	if len(w.rows) != 5 || len(w.markers) != 1 || w.committed[0] != 0 {
+		t.Fatalf("rows %d, markers %v, committed %v", len(w.rows), w.markers, w.committed)
+	}
+	w.commitFails = false
+	w.produce(0, "more")
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+	if len(w.markers) != 2 || w.skippedN != 1 || len(w.published) != 11 {
+		t.Errorf("markers %d, skipped %d, published %d", len(w.markers), w.skippedN, len(w.published))
+	}
+}
+
+func TestAReplacedLogIsWrittenWhole(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		n    int // records of the new log; the old one had 10
+	}{{"shorter", 4}, {"as long", 10}, {"longer", 17}} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld()
+			w.produce(0, values(10)...)
+			w.run(t)
+			var fresh []string
+			for i := range tc.n {
+				fresh = append(fresh, fmt.Sprint("new", i))
+			}
+			w.recreate(0, fresh...)
+			w.committed[0] = 10 // the group's position outlives the topic
+			w.done = func(w *world) bool { return len(w.rows) == 10+tc.n }
+			w.runUntilDone(t)
+			w.tiles(t, 1, 0, 0)
+			if !slices.Equal(w.replacedAt, []int32{1}) {
+				t.Errorf("replaced %v", w.replacedAt)
+			}
+		})
+	}
+}
+
+func TestARecreatedTopicWithoutCommitIsSeen(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(5)...)
+	w.run(t)
+	w.recreate(0, "new0", "new1")
+	delete(w.committed, 0)
+	w.run(t)
+	w.tiles(t, 1, 0, 0)
+	if len(w.rows) != 7 {
+		t.Errorf("rows %d", len(w.rows))
+	}
+}
+
+func TestAfterATrimOffsetsGoOn(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(10)...)
+	w.run(t)
+	w.trim(0, 9) // all but the last record
+	w.produce(0, "after")
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+	if len(w.rows) != 11 || len(w.replacedAt) != 0 || len(w.gaps) != 0 {
+		t.Errorf("rows %d, replaced %v, gaps %v", len(w.rows), w.replacedAt, w.gaps)
+	}
+}
+
+func TestAGapIsMarkedAndNeverSilent(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(5)...)
+	w.run(t)
+	w.produce(0, values(10)...)
+	w.trim(0, 8)
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+	if !slices.Equal(w.gaps, []string{"0:5-7"}) {
+		t.Errorf("gaps %v", w.gaps)
+	}
+}
+
+func TestAnEmptiedStoreIsFilledAgain(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(10)...)
+	w.run(t)
+	clear(w.rows)
+	w.markers = nil
+	w.produce(0, "more")
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+	if len(w.rows) != 11 {
+		t.Errorf("rows %d", len(w.rows))
+	}
+}
+
+func TestTheStoreMayFailForAWhile(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(7)...)
+	w.sendFails = 3
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+}
+
+func TestARefusedRowIsDeadLetteredAlone(t *testing.T) {
+	w := newWorld()
+	w.produce(0, "a", "b", "poison", "c", "d")
+	w.refuse["poison"] = true
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+	if len(w.rows) != 4 || len(w.rejected) != 1 || len(w.letters) != 1 || len(w.published) != 4 {
+		t.Errorf("rows %d, rejected %d, letters %v, published %d", len(w.rows), len(w.rejected), w.letters, len(w.published))
+	}
+}

@@ -1,0 +1,171 @@
+package stream
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// Headers of a dead letter. The first four are watermill's poison headers; a dead letter that was
+// replayed and failed again carries one set, with the attempts counted on.
+const (
+	HeaderReason     = "reason_poisoned"
+	HeaderTopic      = "topic_poisoned"
+	HeaderHandler    = "handler_poisoned"
+	HeaderSubscriber = "subscriber_poisoned"
+	HeaderPartition  = "dlq_partition"
+	HeaderOffset     = "dlq_offset"
+	HeaderErrorClass = "dlq_error_class"
+	HeaderAttempts   = "dlq_attempts"
+	HeaderFirstSeen  = "dlq_first_seen"
+	HeaderValueSize  = "dlq_value_size"   // only when the value was cut: its whole size in bytes
+	HeaderValueHash  = "dlq_value_sha256" // only when the value was cut: the hash of the whole
+	// HeaderEventID is the id that an event without one gets; it survives a replay, so that a replayed
+	// event finds its row.
+	HeaderEventID = "evenhand-event-id"
+)
+
+const (
+	handler    = "pipeline.decode"
+	ownHeaders = 10 // the last ones of a dead letter before fit adds two
+)
+
+// messages encodes events into shared buffers.
+func messages(events []audit.StreamEvent) []kafka.Message {
+	msgs := make([]kafka.Message, len(events))
+	headers := make([]kafka.Header, 0, 3*len(events))
+	buf := make([]byte, 0, 512*min(len(events), 1024))
+	for i := range events {
+		e := &events[i]
+		if cap(buf)-len(buf) < 512 {
+			buf = make([]byte, 0, 512*1024)
+		}
+		start := len(buf)
+		buf = append(buf, e.AuditID.String()...)
+		key := buf[start:len(buf):len(buf)]
+		start = len(buf)
+		buf = appendEvent(buf, e)
+		value := buf[start:len(buf):len(buf)]
+		from := len(headers)
+		start = len(buf)
+		buf = append(buf, e.ResultID.String()...)
+		headers = append(headers, kafka.Header{Key: "result_id", Value: buf[start:len(buf):len(buf)]}, kafka.Header{Key: "content-type", Value: contentType})
+		start = len(buf)
+		if buf = appendTraceparent(buf, e.TraceID); len(buf) > start {
+			headers = append(headers, kafka.Header{Key: "traceparent", Value: buf[start:len(buf):len(buf)]})
+		}
+		msgs[i] = kafka.Message{Key: key, Value: value, Headers: headers[from:len(headers):len(headers)]}
+	}
+	return msgs
+}
+
+var contentType = []byte("application/json")
+
+// appendTraceparent appends a W3C traceparent of the trace with a span id of its own, or nothing when
+// the trace id is not one.
+func appendTraceparent(b []byte, trace string) []byte {
+	if !isTraceID(trace) {
+		return b
+	}
+	b = append(b, "00-"...)
+	b = append(b, trace...)
+	b = append(b, '-')
+	span := rand.Uint64()
+	for span == 0 { // all zeros is no span id
+		span = rand.Uint64()
+	}
+	for shift := 60; shift >= 0; shift -= 4 {
+		b = append(b, hexDigits[span>>shift&15])
+	}
+	return append(b, "-01"...)
+}
+
+func isTraceID(s string) bool {
+	if len(s) != 32 {
+		return false
+	}
+	zero := true
+	for i := range len(s) {
+		c := s[i]
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+		zero = zero && c == '0'
+	}
+	return !zero
+}
+
+// deadLetter makes the message of a rejected one. The topic must be able to take whatever a source
+// could hold, so a value that is too large is cut, and its size and hash stand in headers.
+func deadLetter(r *audit.Rejected, group string, now time.Time) kafka.Message {
+	m := kafka.Message{Key: r.Key, Value: r.Value}
+	attempts, firstSeen, eventID := 1, now.UTC().Format(timestampFormat), ""
+	for _, h := range r.Header {
+		switch h.Key {
+		case HeaderAttempts:
+			if n, err := strconv.Atoi(string(h.Value)); err == nil && n > 0 && n < 1_000_000 {
+				attempts = n + 1
+			}
+		case HeaderFirstSeen:
+			if t, err := time.Parse(time.RFC3339, string(h.Value)); err == nil {
+				firstSeen = t.UTC().Format(timestampFormat)
+			}
+		case HeaderEventID:
+			if id, err := audit.ParseID(string(h.Value)); err == nil {
+				eventID = id.String()
+			}
+		case HeaderReason, HeaderTopic, HeaderHandler, HeaderSubscriber, HeaderPartition, HeaderOffset, HeaderErrorClass, HeaderValueSize, HeaderValueHash:
+		default:
+			m.Headers = append(m.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+		}
+	}
+	partition, offset := strconv.Itoa(r.Origin.Partition), strconv.FormatInt(r.Origin.Offset, 10)
+	if eventID == "" {
+		eventID = audit.DeriveID(r.Origin.Topic, partition, offset, strconv.FormatInt(r.Origin.BrokerTime.UnixMilli(), 10)).String()
+	}
+	add := func(key, value string) { m.Headers = append(m.Headers, kafka.Header{Key: key, Value: []byte(value)}) }
+	add(HeaderReason, r.Detail)
+	add(HeaderTopic, r.Origin.Topic)
+	add(HeaderHandler, handler)
+	add(HeaderSubscriber, group)
+	add(HeaderPartition, partition)
+	add(HeaderOffset, offset)
+	add(HeaderErrorClass, r.Reason)
+	add(HeaderAttempts, strconv.Itoa(attempts))
+	add(HeaderFirstSeen, firstSeen)
+	add(HeaderEventID, eventID)
+	fit(&m)
+	return m
+}
+
+// fit cuts a message to maxDeadMessage: its value, and when key and headers alone are too large, the
+// foreign headers and the end of the key too.
+func fit(m *kafka.Message) {
+	size := len(m.Key)
+	for _, h := range m.Headers {
+		size += len(h.Key) + len(h.Value)
+	}
+	if size+len(m.Value) <= maxDeadMessage {
+		return
+	}
+	sum := sha256.Sum256(m.Value)
+	whole := len(m.Value)
+	if size > maxDeadMessage/2 {
+		m.Key = m.Key[:min(len(m.Key), maxDeadMessage/8)]
+		m.Headers = m.Headers[len(m.Headers)-ownHeaders:]
+		for i := range m.Headers {
+			m.Headers[i].Value = m.Headers[i].Value[:min(len(m.Headers[i].Value), 1<<10)]
+		}
+		size = len(m.Key) + ownHeaders*(1<<10+64)
+	}
+	m.Value = m.Value[:min(whole, maxDeadMessage-size)]
+	m.Headers = append(m.Headers,
+		kafka.Header{Key: HeaderValueSize, Value: []byte(strconv.Itoa(whole))},
+		kafka.Header{Key: HeaderValueHash, Value: []byte(hex.EncodeToString(sum[:]))})
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// FaultCode names what is wrong.
+type FaultCode string
+
+// The faults that check finds.
+const (
+	FaultGap             FaultCode = "gap"                   // offsets that no marker covers
+	FaultOverlap         FaultCode = "overlap"               // two markers of one generation cover the same offsets
+	FaultMarkerSum       FaultCode = "marker_sum"            // rows, rejected and skipped are not the range's length
+	FaultRowsMissing     FaultCode = "rows_missing"          // more distinct keys or fewer rows than the markers say
+	FaultRejectedMissing FaultCode = "rejected_missing"      // rejected rows and markers differ
+	FaultOffsetTwice     FaultCode = "offset_twice"          // an offset is both stored and rejected, or stored twice
+	FaultVerdictMissing  FaultCode = "verdict_missing"       // an interaction without a hot verdict
+	FaultCurrentMissing  FaultCode = "audit_current_missing" // an interaction without its flat row
+	FaultCurrentOrphan   FaultCode = "audit_current_orphan"  // a flat row without its interaction
+	FaultCurrentUnequal  FaultCode = "audit_current_unequal" // the flat row says other than the facts
+	FaultKeyWrong        FaultCode = "key_wrong"             // event_day, sort_ts or time do not agree
+)
+
+// Fault is one thing that is wrong. It names places and ids, never text.
+type Fault struct {
+	Code      FaultCode  `json:"code"`
+	Count     uint64     `json:"count"`
+	Topic     string     `json:"topic,omitempty"`
+	Partition int32      `json:"partition,omitempty"`
+	Epoch     int32      `json:"epoch,omitempty"`
+	Lo        int64      `json:"lo,omitempty"`
+	Hi        int64      `json:"hi,omitempty"`
+	Day       string     `json:"day,omitempty"`
+	Columns   []string   `json:"columns,omitempty"` // of audit_current_unequal
+	Events    []audit.ID `json:"events,omitempty"`  // up to ten examples
+}
+
+// PartitionReport is the tiling of one partition and epoch.
+type PartitionReport struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Epoch     int32  `json:"epoch"`
+	Lo        int64  `json:"lo"`
+	Hi        int64  `json:"hi"`
+	Markers   int    `json:"markers"`
+	Rows      uint64 `json:"rows"`
+	Rejected  uint64 `json:"rejected"`
+	Skipped   uint64 `json:"skipped"`
+	Stored    uint64 `json:"stored"`             // interactions whose first delivery lies here
+	Lost      uint64 `json:"lost"`               // offsets that the log no longer held: markers of reason gap
+	Recounted bool   `json:"recounted,omitzero"` // a marker is covered in part: its rows were taken from the tables
+}
+
+// Report is the outcome of a check. Without faults the store is what the log gave, once.
+type Report struct {
+	At           time.Time         `json:"at"`
+	Partitions   []PartitionReport `json:"partitions"`
+	Rows         uint64            `json:"rows"`         // of all tiles
+	Interactions uint64            `json:"interactions"` // distinct keys
+	Current      uint64            `json:"audit_current"`
+	Verdicts     uint64            `json:"verdicts"` // current ones of the hot path
+	Rejected     uint64            `json:"rejected"`
+	Duplicates   uint64            `json:"duplicates"`   // deliveries beyond the first of a key
+	IDConflicts  uint64            `json:"id_conflicts"` // ids that came with other content
+	OtherDays    uint64            `json:"other_days"`   // ids that stand under two event days, as a re-send after midnight does
+	InFlight     uint64            `json:"in_flight"`    // interactions that no marker covers yet
+	Faults       []Fault           `json:"faults"`
+}
+
+// OK tells that nothing is wrong.
+func (r *Report) OK() bool { return len(r.Faults) == 0 }
+
+func (r *Report) fault(f Fault) { r.Faults = append(r.Faults, f) }
+
+// Check compares markers, facts and the read model of the whole store, tenant by tenant and day by
+// day. It may run while events come in: what no marker covers yet is counted, not judged. It reads
+// every key once, so on millions of rows it takes seconds to minutes.
+func (s *Store) Check(ctx context.Context) (*Report, error) {
+	r := &Report{At: time.Now().UTC().Truncate(time.Millisecond), Partitions: []PartitionReport{}, Faults: []Fault{}}
+	for _, step := range []func(context.Context, *Report) error{s.checkLog, s.checkTotals, s.checkOffsets, s.checkDays} {
+		if err := step(ctx, r); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+type logKey struct {
+	topic     string
+	epoch     int32
+	partition int32
+}
+
+// checkLog lays the tiles of every partition and compares what they say with what is stored.
+func (s *Store) checkLog(ctx context.Context, r *Report) error {
+	const op = "store: check log"
+	var keys []logKey
+	markers := map[logKey][]marker{}
+	q := s.from("ingest_batches").current()
+	sql := q.sql("topic, epoch, partition, lo, hi, generation, toUInt64(rows), toUInt64(rejected), toUInt64(skipped), reason", "ORDER BY topic, epoch, partition, lo, hi")
+	err := s.each(ctx, op, sql, nil, func(rows driver.Rows) error {
+		var k logKey
+		var m marker
+		if err := rows.Scan(&k.topic, &k.epoch, &k.partition, &m.lo, &m.hi, &m.generation, &m.rows, &m.rejected, &m.skipped, &m.reason); err != nil {
+			return err
+		}
+		if markers[k] == nil {
+			keys = append(keys, k)
+		}
+		markers[k] = append(markers[k], m)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if err := s.checkPartition(ctx, r, k, markers[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []marker) error {
+	const op = "store: check partition"
+	fault := func(code FaultCode, n uint64, lo, hi int64) {
+		r.fault(Fault{Code: code, Count: n, Topic: k.topic, Partition: k.partition, Epoch: k.epoch, Lo: lo, Hi: hi})
+	}
+	tiles, overlaps, gaps := lay(ms)
+	if len(tiles) == 0 {
+		return nil
+	}
+	p := PartitionReport{Topic: k.topic, Partition: k.partition, Epoch: k.epoch, Markers: len(ms), Lo: tiles[0].from, Hi: tiles[len(tiles)-1].to}
+	for _, g := range gaps {
+		fault(FaultGap, uint64(g.hi-g.lo+1), g.lo, g.hi)
+	}
+	for _, o := range overlaps {
+		fault(FaultOverlap, uint64(o.hi-o.lo+1), o.lo, o.hi)
+	}
+	for _, t := range tiles {
+		length := uint64(t.to - t.from + 1)
+		switch {
+		case t.reason == "gap":
+			p.Lost += length
+		case t.whole():
+			p.Rows, p.Rejected, p.Skipped = p.Rows+t.rows, p.Rejected+t.rejected, p.Skipped+t.skipped
+			if t.rows+t.rejected+t.skipped != length {
+				fault(FaultMarkerSum, t.rows+t.rejected+t.skipped, t.lo, t.hi)
+			}
+		default: // covered in part by a higher generation: the tables know what the rest held
+			stored, rejected, err := s.held(ctx, k, t.from, t.to)
+			if err != nil {
+				return err
+			}
+			p.Rows, p.Rejected, p.Skipped, p.Recounted = p.Rows+stored, p.Rejected+rejected, p.Skipped+length-stored-rejected, true
+		}
+	}
+	var rejected uint64
+	var err error
+	if p.Stored, rejected, err = s.held(ctx, k, p.Lo, p.Hi); err != nil {
+		return err
+	}
+	if p.Stored > p.Rows {
+		fault(FaultRowsMissing, p.Stored-p.Rows, p.Lo, p.Hi)
+	}
+	if rejected != p.Rejected {
+		fault(FaultRejectedMissing, max(rejected, p.Rejected)-min(rejected, p.Rejected), p.Lo, p.Hi)
+	}
+	r.Partitions = append(r.Partitions, p)
+	r.Rows += p.Rows
+	r.Rejected += rejected
+	return audit.E(op, audit.KindInternal, err)
+}
+
+// held counts the interactions and rejected messages of a range of offsets.
+func (s *Store) held(ctx context.Context, k logKey, lo, hi int64) (stored, rejected uint64, err error) {
+	bound := func(table string) *query {
+		return s.from(table).current().and("topic = ?", k.topic).and("epoch = ?", k.epoch).and("partition = ?", k.partition).
+			and("offset >= ?", lo).and("offset <= ?", hi)
+	}
+	q := bound("interactions")
+	if err = s.one(ctx, "store: check partition", q.sql("count()", ""), q.args, &stored); err != nil {
+		return 0, 0, err
+	}
+	q = bound("rejected")
+	return stored, rejected, s.one(ctx, "store: check partition", q.sql("count()", ""), q.args, &rejected)
+}
+
+// checkTotals counts keys, duplicates, conflicts and what is in flight.
+func (s *Store) checkTotals(ctx context.Context, r *Report) error {
+	const op = "store: check totals"
+	if err := s.one(ctx, op, s.from("interactions").current().sql("count()", ""), nil, &r.Interactions); err != nil {
+		return err
+	}
+	if err := s.one(ctx, op, s.from("audit_current").current().sql("count()", ""), nil, &r.Current); err != nil {
+		return err
+	}
+	var stored uint64
+	for _, p := range r.Partitions {
+		stored += p.Stored
+	}
+	r.InFlight = r.Interactions - min(stored, r.Interactions)
+	r.Duplicates = r.Rows - min(stored, r.Rows)
+	// Both are rare: the groups that have one row are dropped as they are made, and large states spill.
+	groups := s.from("interactions").current().sql("min(content_digest) != max(content_digest) AS conflict, min(event_day) != max(event_day) AS days",
+		"GROUP BY tenant_id, event_id HAVING count() > 1")
+	return s.one(ctx, op, "SELECT countIf(conflict), countIf(days) FROM ("+groups+") SETTINGS max_bytes_before_external_group_by = 500000000", nil, &r.IDConflicts, &r.OtherDays)
+}
+
+// checkOffsets looks for offsets that stand in two places.
+func (s *Store) checkOffsets(ctx context.Context, r *Report) error {
+	const op = "store: check offsets"
+	for _, p := range r.Partitions {
+		place := fmt.Sprintf("topic = ? AND epoch = ? AND partition = ?")
+		args := []any{p.Topic, p.Epoch, p.Partition}
+		inter := s.from("interactions").current().and(place, args...)
+		reject := s.from("rejected").current().and(place, args...)
+		var twice, both uint64
+		if err := s.one(ctx, op, inter.sql("count() - uniqExact(offset)", ""), inter.args, &twice); err != nil {
+			return err
+		}
+		inter.and("offset IN ("+reject.sql("offset", "")+")", reject.args...)
+		if err := s.one(ctx, op, inter.sql("count()", ""), inter.args, &both); err != nil {
+			return err
+		}
+		if twice+both > 0 {
+			r.fault(Fault{Code: FaultOffsetTwice, Count: twice + both, Topic: p.Topic, Partition: p.Partition, Epoch: p.Epoch, Lo: p.Lo, Hi: p.Hi})
+		}
+	}
+	return nil
+}

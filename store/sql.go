@@ -1,0 +1,157 @@
+package store
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/evenhand/evenhand/internal/chconn"
+)
+
+// SQL runs a statement as given and hands over its rows one by one, values in the order of columns.
+// conn must be signed in as a read-only user: what may be read is the server's decision, and no
+// tenant is bound. The slices are valid during the call of each only; an error of each ends the query.
+func SQL(ctx context.Context, conn driver.Conn, statement string, each func(columns []string, values []any) error) (err error) {
+	const op = "store: sql"
+	rows, err := conn.Query(ctx, strings.TrimRight(strings.TrimSpace(statement), ";"))
+	if err != nil {
+		return chconn.Wrap(op, err)
+	}
+	defer func() {
+		if cerr := rows.Close(); err == nil {
+			err = chconn.Wrap(op, cerr)
+		}
+	}()
+	columns, types := rows.Columns(), rows.ColumnTypes()
+	dest, values := make([]any, len(columns)), make([]any, len(columns))
+	for rows.Next() {
+		for i, t := range types {
+			dest[i] = reflect.New(t.ScanType()).Interface()
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return chconn.Wrap(op, err)
+		}
+		for i := range dest {
+			values[i] = reflect.ValueOf(dest[i]).Elem().Interface()
+		}
+		if err := each(columns, values); err != nil {
+			return err
+		}
+	}
+	return chconn.Wrap(op, rows.Err())
+}
+
+// WriteTSV runs a statement and writes a line of column names and a line a row, separated by tabs;
+// tabs, line ends and backslashes in values are escaped as ClickHouse does, NULL is \N.
+func WriteTSV(ctx context.Context, w io.Writer, conn driver.Conn, statement string) error {
+	b := bufio.NewWriter(w)
+	head := true
+	err := SQL(ctx, conn, statement, func(columns []string, values []any) error {
+		if head {
+			head = false
+			b.WriteString(strings.Join(columns, "\t") + "\n") //nolint:errcheck // Flush reports it
+		}
+		for i, v := range values {
+			if i > 0 {
+				b.WriteByte('\t') //nolint:errcheck // Flush reports it
+			}
+			b.WriteString(tsv(plain(v))) //nolint:errcheck // Flush reports it
+		}
+		return b.WriteByte('\n')
+	})
+	if ferr := b.Flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+// WriteJSON runs a statement and writes a JSON object a row and line, keys in the order of columns.
+func WriteJSON(ctx context.Context, w io.Writer, conn driver.Conn, statement string) error {
+	b := bufio.NewWriter(w)
+	err := SQL(ctx, conn, statement, func(columns []string, values []any) error {
+		for i, v := range values {
+			sep := ","
+			if i == 0 {
+				sep = "{"
+			}
+			name, err := json.Marshal(columns[i])
+			if err != nil {
+				return err
+			}
+			value, err := json.Marshal(plain(v))
+			if err != nil {
+				return fmt.Errorf("column %s: %w", columns[i], err)
+			}
+			b.WriteString(sep) //nolint:errcheck // Flush reports it
+			b.Write(name)      //nolint:errcheck // Flush reports it
+			b.WriteByte(':')   //nolint:errcheck // Flush reports it
+			b.Write(value)     //nolint:errcheck // Flush reports it
+		}
+		_, err := b.WriteString("}\n")
+		return err
+	})
+	if ferr := b.Flush(); err == nil {
+		err = ferr
+	}
+	return err
+}
+
+// plain makes a scanned value printable: pointers of Nullable become their value or nil, times get
+// one form, bytes that are no UTF-8 (digests) become hexadecimal.
+func plain(v any) any {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case time.Time:
+		return v.UTC().Format("2006-01-02T15:04:05.999Z")
+	case string:
+		if !utf8.ValidString(v) {
+			return hex.EncodeToString([]byte(v))
+		}
+		return v
+	case []uint8: // Array(UInt8), which JSON would take for bytes
+		out := make([]int, len(v))
+		for i, n := range v {
+			out[i] = int(n)
+		}
+		return out
+	}
+	if rv := reflect.ValueOf(v); rv.Kind() == reflect.Pointer {
+		if rv.IsNil() {
+			return nil
+		}
+		if _, ok := v.(fmt.Stringer); !ok {
+			return plain(rv.Elem().Interface())
+		}
+	}
+	return v
+}
+
+var tsvEscapes = strings.NewReplacer("\\", "\\\\", "\t", "\\t", "\n", "\\n", "\r", "\\r", "\x00", "\\0")
+
+func tsv(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return `\N`
+	case string:
+		return tsvEscapes.Replace(v)
+	case fmt.Stringer:
+		return tsvEscapes.Replace(v.String())
+	}
+	switch reflect.ValueOf(v).Kind() {
+	case reflect.Slice, reflect.Map, reflect.Struct:
+		if b, err := json.Marshal(v); err == nil {
+			return tsvEscapes.Replace(string(b))
+		}
+	}
+	return tsvEscapes.Replace(fmt.Sprint(v))
+}

@@ -1,0 +1,179 @@
+// Package store is the read side of the store of record and the only builder of its queries.
+//
+// A [Tenant] reads one tenant's records: every statement it sends binds tenant_id. [Figures] are
+// rates, top findings and coverage, of one tenant or, for operators, of all. [Store.Check] proves that
+// what the log gave is in the tables once and that the read model equals the facts.
+//
+// Times are UTC; windows start inclusive and end exclusive. Lists cost what their page costs, not what
+// the table holds; figures read their window once. Nothing here writes. Errors carry the class of
+// package chconn and never text of an interaction.
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/evenhand/evenhand/internal/chconn"
+)
+
+// Store reads one database over connections that the caller owns.
+type Store struct {
+	conn driver.Conn
+	db   string
+}
+
+// New makes a store over conn; database is the name that the migrations were run with.
+func New(conn driver.Conn, database string) *Store { return &Store{conn: conn, db: database} }
+
+// WithTenant gives what one tenant may read.
+func (s *Store) WithTenant(tenant string) *Tenant {
+	return &Tenant{Figures{scope{Store: s, tenant: tenant}}}
+}
+
+// AllTenants gives the figures over all tenants, for operators of the installation only.
+func (s *Store) AllTenants() *Figures { return &Figures{scope{Store: s, all: true}} }
+
+// Tenant reads the records and figures of one tenant.
+type Tenant struct{ Figures }
+
+// Figures reads rates, findings and coverage of a scope.
+type Figures struct{ scope }
+
+// scope is whose rows may be read.
+type scope struct {
+	*Store
+	tenant string
+	all    bool
+}
+
+// from begins a query over a table of the scope.
+func (s scope) from(table string) *query {
+	q := s.Store.from(table)
+	if !s.all {
+		q.and("tenant_id = ?", s.tenant)
+	}
+	return q
+}
+
+func (s *Store) from(table string) *query { return &query{table: s.db + "." + table} }
+
+// query is a FROM with its conditions and their arguments in order.
+type query struct {
+	table string
+	final bool
+	where []string
+	args  []any
+}
+
+func (q *query) and(cond string, args ...any) *query {
+	q.where = append(q.where, cond)
+	q.args = append(q.args, args...)
+	return q
+}
+
+// current reads the row that wins among the versions of a key.
+func (q *query) current() *query {
+	q.final = true
+	return q
+}
+
+// sql writes "SELECT columns FROM … WHERE … rest".
+func (q *query) sql(columns, rest string) string {
+	var b strings.Builder
+	b.WriteString("SELECT " + columns + " FROM " + q.table)
+	if q.final {
+		b.WriteString(" FINAL")
+	}
+	if len(q.where) > 0 {
+		b.WriteString(" WHERE " + strings.Join(q.where, " AND "))
+	}
+	if rest != "" {
+		b.WriteString(" " + rest)
+	}
+	return b.String()
+}
+
+// finalSettings make FINAL cheap and right: two versions of a row lie in one partition (a test of the
+// schema holds it), and skip indexes may prune under FINAL only in the mode that then looks again at
+// the granules that could hold a newer version.
+var finalSettings = clickhouse.Settings{
+	"do_not_merge_across_partitions_select_final": 1,
+	"use_skip_indexes_if_final":                   1,
+	"use_skip_indexes_if_final_exact_mode":        1,
+}
+
+func withSettings(ctx context.Context, extra clickhouse.Settings) context.Context {
+	all := maps.Clone(finalSettings)
+	maps.Copy(all, extra)
+	return clickhouse.Context(ctx, clickhouse.WithSettings(all))
+}
+
+// each runs a query and hands every row to scan.
+func (s *Store) each(ctx context.Context, op, sql string, args []any, scan func(driver.Rows) error) (err error) {
+	rows, err := s.conn.Query(withSettings(ctx, nil), sql, args...)
+	if err != nil {
+		return chconn.Wrap(op, err)
+	}
+	defer func() {
+		if cerr := rows.Close(); err == nil {
+			err = chconn.Wrap(op, cerr)
+		}
+	}()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return chconn.Wrap(op, err)
+		}
+	}
+	return chconn.Wrap(op, rows.Err())
+}
+
+// one runs a query whose single row goes to dest.
+func (s *Store) one(ctx context.Context, op, sql string, args []any, dest ...any) error {
+	return chconn.Wrap(op, s.conn.QueryRow(withSettings(ctx, nil), sql, args...).Scan(dest...))
+}
+
+// instant is the SQL of a bound time in milliseconds; the client would cut a time.Time to seconds.
+const instant = "fromUnixTimestamp64Milli(toInt64(?))"
+
+// day is the argument for toDate(?).
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// Window is a range of event time, [From, To).
+type Window struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// defaultWindow is what lists and figures start with.
+const defaultWindow = 7 * 24 * time.Hour
+
+// resolved fills an open window: it ends a day ahead, since events may be dated up to a day after
+// their arrival, and starts seven days ago.
+func (w Window) resolved(now time.Time) Window {
+	if w.To.IsZero() {
+		w.To = now.UTC().Truncate(24 * time.Hour).Add(48 * time.Hour)
+	}
+	if w.From.IsZero() {
+		w.From = now.UTC().Add(-defaultWindow).Truncate(time.Millisecond)
+		if w.From.After(w.To) {
+			w.From = w.To.Add(-defaultWindow)
+		}
+	}
+	return w
+}
+
+// within binds a window on audit_current's key.
+func (q *query) within(w Window) *query {
+	q.and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To))
+	return q.and("sort_ts >= "+instant, w.From.UnixMilli()).and("sort_ts < "+instant, w.To.UnixMilli())
+}
+
+func (w Window) String() string {
+	return fmt.Sprintf("[%s, %s)", w.From.Format(time.RFC3339Nano), w.To.Format(time.RFC3339Nano))
+}
