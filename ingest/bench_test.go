@@ -16,7 +16,7 @@ var brokerTime = time.Date(2026, 11, 21, 10, 43, 0, 0, time.UTC)
 func benchEvent() []byte {
 	answer := strings.Repeat("The candidate has led two teams and shipped the billing system on time.\n", 25)
 	b, _ := json.Marshal(map[string]any{
-		"id": "019aa5d6-7a3c-7b1e-9d55-0c1f2a3b4c5d", "tenant_id": "acme", "timestamp": "2026-11-21T10:42:58.123Z",
+		"id": "01a1fdb3-bfcb-7b1e-9d55-0c1f2a3b4c5d", "tenant_id": "acme", "timestamp": "2026-11-21T10:42:58.123Z",
 		"trace_id": "4bf92f3577b34da6a3ce929d0e0e4736", "span_id": "00f067aa0ba902b7", "conversation_id": "c-1829",
 		"application": "hr-assistant", "domain": "hr", "user_id": "u-77", "user_role": "recruiter",
 		"query_context": map[string]any{"screen": "candidate", "locale": "en"},

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -119,6 +120,17 @@ func (d *Decoder) Check(rec sources.Record, o audit.Origin, only ...string) (*au
 		return nil, st.faults
 	}
 	return in, nil
+}
+
+// CheckJSON tells whether b is one JSON value in UTF-8, nested at most one level deeper than an event
+// may be, as an array of events is. The fault has no field.
+func CheckJSON(b []byte) *Fault {
+	var s strict
+	code, at := s.value(b, DefaultLimits().Depth+1)
+	if code == "" {
+		return nil
+	}
+	return &Fault{Code: code, Message: "fault at byte " + strconv.Itoa(at) + " of the body"}
 }
 
 // Stamp gives the event in its canonical form with the id, and the time when neither the event nor

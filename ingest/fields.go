@@ -232,3 +232,9 @@ func (st *state) either(name, alias field) field {
 	}
 	return name
 }
+
+// KnownField tells whether name is a top-level field of the native event.
+func KnownField(name string) bool {
+	_, ok := byName[name]
+	return ok
+}

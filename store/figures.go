@@ -85,11 +85,12 @@ type TopFinding struct {
 	Findings     uint64         `json:"findings"`
 	// The example is the one with the highest score, the newest of those.
 	Tenant   string     `json:"tenant"`
-	EventID  audit.ID   `json:"event_id"`
+	EventID  string     `json:"event_id"`
 	Side     audit.Side `json:"side"`
 	Span     audit.Span `json:"span"`
 	Evidence string     `json:"evidence"` // "" once the text is dropped
 
+	id     audit.ID
 	day    time.Time
 	digest [32]byte
 }
@@ -126,7 +127,7 @@ func (f *Figures) TopFindings(ctx context.Context, w Window, limit int) ([]TopFi
 		if err := r.Scan(&t.Rule, &t.Kind, &t.Interactions, &t.Findings, &t.Tenant, &t.day, &id, &dig, &level, &side, &t.Span.Start, &t.Span.End); err != nil {
 			return err
 		}
-		t.EventID, t.Severity, t.Side, t.digest = audit.ID(id), severity(level), audit.Side(side), digest(dig)
+		t.id, t.EventID, t.Severity, t.Side, t.digest = audit.ID(id), id.String(), severity(level), audit.Side(side), digest(dig)
 		top = append(top, t)
 		return nil
 	})
@@ -161,7 +162,7 @@ func (f *Figures) evidence(ctx context.Context, t *TopFinding) error {
 		kind = "prompt"
 	}
 	s := scope{Store: f.Store, tenant: t.Tenant}
-	q := s.key("interaction_texts", &Item{EventID: t.EventID, Time: t.day}).and("kind = ?", kind)
+	q := s.key("interaction_texts", &Item{EventID: t.id, Time: t.day}).and("kind = ?", kind)
 	return s.each(ctx, "store: top findings", q.sql("source_id, text", ""), q.args, func(r driver.Rows) error {
 		var source, text string
 		if err := r.Scan(&source, &text); err != nil {

@@ -95,7 +95,7 @@ func (s scope) texts(ctx context.Context, r *Record) error {
 	if r.WithoutContent {
 		r.TextState = TextPresent // nothing was ever there to drop
 	}
-	return s.each(ctx, "store: get", q.sql("kind, source_id, text", ""), q.args, func(rows driver.Rows) error {
+	err := s.each(ctx, "store: get", q.sql("kind, source_id, text", ""), q.args, func(rows driver.Rows) error {
 		var kind, source, text string
 		if err := rows.Scan(&kind, &source, &text); err != nil {
 			return err
@@ -106,6 +106,25 @@ func (s scope) texts(ctx context.Context, r *Record) error {
 		r.TextState = TextPresent
 		return setText(&r.Interaction, kind, text)
 	})
+	if in := &r.Interaction; in.Query == "" && (in.Messages == "" || hasUserMessage(in.Messages)) {
+		in.Query = in.Prompt // a query that equals the prompt has no row of its own
+	}
+	return err
+}
+
+func hasUserMessage(messages string) bool {
+	var ms []struct {
+		Role string `json:"role"`
+	}
+	if json.Unmarshal([]byte(messages), &ms) != nil {
+		return false
+	}
+	for _, m := range ms {
+		if m.Role == "user" {
+			return true
+		}
+	}
+	return false
 }
 
 // User is the JSON of the text kind 'user'.
@@ -171,7 +190,7 @@ func (s scope) verdicts(ctx context.Context, it *Item) ([]audit.Verdict, error) 
 	return vs, err
 }
 
-// levels turns stored severities back.
+// severity turns a stored level back.
 func severity(level uint8) audit.Severity {
 	if level >= 1 && int(level) <= len(audit.Severities) {
 		return audit.Severities[level-1]

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/big"
 	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/shopspring/decimal"
 
 	"github.com/evenhand/evenhand/internal/chconn"
 )
@@ -113,6 +115,8 @@ func plain(v any) any {
 		return nil
 	case time.Time:
 		return v.UTC().Format("2006-01-02T15:04:05.999Z")
+	case decimal.Decimal:
+		return json.Number(v.String())
 	case string:
 		if !utf8.ValidString(v) {
 			return hex.EncodeToString([]byte(v))
@@ -129,7 +133,7 @@ func plain(v any) any {
 		if rv.IsNil() {
 			return nil
 		}
-		if _, ok := v.(fmt.Stringer); !ok {
+		if _, wide := v.(*big.Int); !wide {
 			return plain(rv.Elem().Interface())
 		}
 	}

@@ -119,7 +119,7 @@ func defaultSettings() settings {
 	return settings{
 		DataDir:    defaultDataDir(),
 		HTTP:       httpSettings{Addr: "127.0.0.1:8787"},
-		Kafka:      kafkaSettings{Group: kafkaconn.GroupOf(kafkaconn.TopicInteractions), Partitions: 4, Replication: 1},
+		Kafka:      kafkaSettings{Group: kafkaconn.PipelineGroup, Partitions: 4, Replication: 1},
 		ClickHouse: clickhouseSettings{Addr: ch.Addr, Database: ch.Database, Username: ch.Username},
 		Engine:     engineSettings{MemoryMB: 2048},
 		Ingest:     ingestSettings{MessageBytes: l.Message, TextBytes: l.Text, Depth: l.Depth},
@@ -254,4 +254,3 @@ func (s settings) clickhouse() chconn.Config {
 	c.TLS, c.TLSCAFile = h.TLS, h.TLSCAFile
 	return c
 }
-

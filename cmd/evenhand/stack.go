@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -31,7 +30,6 @@ import (
 	"github.com/evenhand/evenhand/sinks/clickhouse"
 	"github.com/evenhand/evenhand/sinks/stream"
 	"github.com/evenhand/evenhand/sources/kafka"
-	"github.com/evenhand/evenhand/store/migrate"
 )
 
 // Roles of a process.
@@ -145,14 +143,14 @@ func (st *stack) startEmbedded(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() (err error) {
 		st.broker, err = broker.Start(ctx, broker.Options{
-			Dir: filepath.Join(s.DataDir, "broker"), Port: s.Broker.Port, CapBytes: s.Broker.CapMB << 20,
+			Dir: brokerDir(s), Port: s.Broker.Port, MaxLogBytes: s.Broker.CapMB << 20,
 			Partitions: s.Kafka.Partitions, Logger: st.log,
 		})
 		return err
 	})
 	g.Go(func() (err error) {
 		st.engine, err = engine.Start(ctx, engine.Options{
-			Dir: filepath.Join(s.DataDir, "store"), Lib: lib, MemoryBytes: s.Engine.MemoryMB << 20, Logger: st.log,
+			Dir: engineDir(s), Lib: lib, MemoryBytes: s.Engine.MemoryMB << 20, Logger: st.log,
 			OnRestart: func(error) { st.metrics.EngineRestarted() },
 		})
 		return err
@@ -174,14 +172,14 @@ func (st *stack) connect(ctx context.Context) error {
 		return err
 	})
 	if st.has(rolePipeline) {
-		g.Go(func() error { return migrate.Up(ctx, st.chconfig, st.schema()) })
+		g.Go(func() error { return migrateStore(ctx, st.chconfig, s.schema(st.engine != nil)) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	var err error
 	if st.has(roleAPI) {
-		if st.producer, err = kafkaconn.NewProducer(st.kafka, kafkaconn.TopicInteractions); err != nil {
+		if st.producer, err = kafkaconn.NewProducer(st.kafka, kafkaconn.DefaultProducerOptions()); err != nil {
 			return err
 		}
 	}
@@ -191,13 +189,12 @@ func (st *stack) connect(ctx context.Context) error {
 	if st.conn, err = chconn.Open(st.chconfig); err != nil {
 		return err
 	}
-	if st.publisher, err = stream.New(st.kafka); err != nil {
+	if st.publisher, err = stream.New(st.kafka, stream.DefaultConfig(), stream.Options{Group: s.Kafka.Group, OnError: func(op string, _ error) { st.metrics.BrokerError(op) }}); err != nil {
 		return err
 	}
-	source, err := kafka.New(st.kafka, kafka.Options{
-		Group: s.Kafka.Group, Topic: kafkaconn.TopicInteractions, Logger: st.log,
-		OnError: func(op string, _ error) { st.metrics.BrokerError(op) },
-	})
+	from := kafka.DefaultConfig()
+	from.Group = s.Kafka.Group
+	source, err := kafka.New(st.kafka, from, kafka.Options{Logger: st.log, OnError: func(op string, _ error) { st.metrics.BrokerError(op) }})
 	if err != nil {
 		return err
 	}

@@ -48,8 +48,9 @@ func customPack(custom, extra []Custom, builtIn []*rules.Rule) (*rules.Pack, err
 			}
 			if first, dup := seen[c.ID]; dup {
 				errs = append(errs, fmt.Errorf("%s.id: %q is already used in %s", key, c.ID, first))
+			} else {
+				seen[c.ID] = key
 			}
-			seen[c.ID] = key
 			pack.Rules = append(pack.Rules, &rules.Rule{
 				ID: c.ID, Description: c.Description, Category: c.Category, Confidence: 1,
 				Pack: pack, Kind: "gate." + c.ID, Patterns: []string{c.Pattern}, Expanded: []string{pattern},

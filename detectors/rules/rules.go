@@ -3,8 +3,13 @@
 //
 // Patterns are RE2 syntax (package regexp/syntax), matched without regard to case under Unicode
 // simple folding. A pattern may name a list of the pack in braces: with lists {women: [woman, women]}
-// the pattern `\b{women} are` stands for `\b(?:woman|women) are`; a space in a list item matches any
-// run of white space.
+// the pattern `\b{women} are` stands for `\b(?:woman|women)\s+are`. A list item is plain text, or a
+// pattern when it begins with "re:". A space, in items and in patterns, matches any run of white
+// space, and an apostrophe the typographic one too.
+//
+// Loading expands lists, compiles guards and reports every fault of every file at once; Lint and
+// Test then hold what a pack must keep before it ships. Nothing here runs per interaction but
+// Suppressed, on matches only.
 package rules
 
 import (
@@ -39,7 +44,7 @@ type Rule struct {
 	Example  string   `yaml:"example,omitempty"`
 	Patterns []string `yaml:"patterns"`
 	Unless   []string `yaml:"unless,omitempty"`
-	// Check names a validator of the matched text: luhn, iban, ssn, secret. See package safety.
+	// Check names a validator of the matched text: luhn, iban, ssn, secret. See package check.
 	Check   string   `yaml:"check,omitempty"`
 	Entity  string   `yaml:"entity,omitempty"` // type of personal data, "CREDIT_CARD"
 	Abusive bool     `yaml:"abusive,omitempty"`

@@ -92,8 +92,12 @@ type alphabet struct {
 	end     int           // the column of the end of the text; the number of classes
 }
 
-// columns is the width of a row of the automaton.
-func (a *alphabet) columns() int { return a.end + 2 }
+// columns is the width of a row of the automaton, a multiple of a cache line.
+func (a *alphabet) columns() int { return (a.end + 2 + 15) &^ 15 }
+
+// frequent are the characters of most texts, the most frequent first. Their classes come first, so that
+// most steps of the automaton touch one cache line of a row.
+const frequent = " etaoinsrhldcumfgpwybvk,.\n"
 
 // decode gives the class and the width of the rune at the beginning of text, which must not be empty.
 // A byte that is not valid UTF-8 is U+FFFD of width 1, as in package regexp.
@@ -124,7 +128,7 @@ func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
 	a.kind[n] = edge
 	bits := make([]bitset, len(sets))
 	for i, s := range sets {
-		bits[i] = newBitset(n)
+		bits[i] = newBitset(n + 1) // the end of the text is in no set
 		eachInterval(cuts, s, func(k int) { bits[i].add(classOf[k]) })
 	}
 	eachInterval(cuts, wordRunes, func(k int) { a.kind[classOf[k]] = word })
@@ -138,8 +142,8 @@ func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
 	return a, bits
 }
 
-// refine gives equal numbers to the intervals between cuts that lie in the same sets, counting from
-// zero in the order of the intervals.
+// refine gives equal numbers, counting from zero, to the intervals between cuts that lie in the same
+// sets.
 func refine(cuts []rune, sets []runeSet) (classOf []int, n int) {
 	classOf = make([]int, len(cuts)-1)
 	n = 1
@@ -156,21 +160,30 @@ func refine(cuts []rune, sets []runeSet) (classOf []int, n int) {
 		})
 	}
 	dense := map[int]int{}
-	for k, c := range classOf {
-		to, ok := dense[c]
-		if !ok {
-			to = len(dense)
-			dense[c] = to
+	number := func(c int) {
+		if _, ok := dense[c]; !ok {
+			dense[c] = len(dense)
 		}
-		classOf[k] = to
+	}
+	for _, r := range frequent {
+		eachInterval(cuts, runeSet{r, r}, func(k int) { number(classOf[k]) })
+	}
+	for _, c := range classOf {
+		number(c)
+	}
+	for k, c := range classOf {
+		classOf[k] = dense[c]
 	}
 	return classOf, len(dense)
 }
 
-// eachInterval calls f with the index of every interval between cuts that lies in the set.
+// eachInterval calls f with the index of every interval between cuts that holds a rune of the set.
 func eachInterval(cuts []rune, s runeSet, f func(k int)) {
 	for i := 0; i < len(s); i += 2 {
-		k, _ := slices.BinarySearch(cuts, s[i])
+		k, exact := slices.BinarySearch(cuts, s[i])
+		if !exact {
+			k--
+		}
 		for ; k < len(cuts)-1 && cuts[k] <= s[i+1]; k++ {
 			f(k)
 		}

@@ -61,16 +61,18 @@ func within(offsets []int32, end int32, d length) bool {
 func (w *walk) begin(text string, chain, end int32) {
 	c, st := &w.s.chains[chain], &w.chains[chain]
 	lo, hi := max(int(end)-c.start.max, 0), int(end)-c.start.min
-	// No match goes back over a byte that it cannot hold. How far one gets from the last end is known.
-	n := len(st.starts)
+	n, solid := len(st.starts), c.solid
 	for i := int(end); i > lo; i-- {
-		if n > 0 && i == int(st.last) {
+		if n > 0 && i == int(st.last) { // it is known how far one gets from here
 			lo = max(lo, st.starts[n-1].lo)
 			break
 		}
-		if !c.bytes.has(text[i-1]) {
+		b := text[i-1]
+		if !c.loop.has(b) {
+			solid--
+		}
+		if solid < 0 || !c.bytes.has(b) {
 			lo = i
-			break
 		}
 	}
 	if hi < lo {

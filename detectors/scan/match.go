@@ -2,15 +2,14 @@ package scan
 
 import (
 	"cmp"
+	"regexp/syntax"
 	"slices"
-	"sync/atomic"
 	"unicode/utf8"
 )
 
-// Units of walk.budget: one step over a byte costs 1.
+// What matching one pattern in one text may cost before package regexp takes over, in instructions.
 const (
-	buildCost   = 64 // computing an entry of the table
-	matchBudget = 1 << 14
+	matchBudget = 1 << 12
 	byteBudget  = 16 // for each byte of the text
 )
 
@@ -25,23 +24,23 @@ const (
 // quadratic; it has a budget, beyond which package regexp does the work, in time linear in the text.
 func (w *walk) findAll(text string, pattern int32, dst []Match) []Match {
 	from := len(dst)
-	w.budget = matchBudget + byteBudget*len(text)
-	first := &w.s.program.first[pattern]
+	p := w.s.program
+	w.matcher.budget = matchBudget + byteBudget*len(text)
 	at := 0
 	for _, iv := range w.intervals(pattern) {
 		at = boundary(text, max(at, iv.lo))
 		for at <= iv.hi {
-			if first.has(text[at]) {
-				if end := w.match(text, pattern, at); end > at {
+			if p.first[pattern].has(text[at]) {
+				if end := w.matcher.match(text, p.patterns[pattern], at); end > at {
 					dst = append(dst, Match{pattern, int32(at), int32(end)})
 					at = end
 					continue
 				}
-				if w.budget < 0 {
+				if w.matcher.budget < 0 {
 					return w.findAllSlowly(text, pattern, dst[:from])
 				}
 			}
-			_, width := w.s.program.alphabet.decode(text[at:])
+			_, width := p.alphabet.decode(text[at:])
 			at += width
 		}
 	}
@@ -69,42 +68,69 @@ func (w *walk) intervals(pattern int32) []interval {
 	return w.merged
 }
 
-// match gives the end of the match of the pattern that begins at start, the preferred one, or -1.
-func (w *walk) match(text string, pattern int32, start int) int {
-	a := w.s.program.alphabet
-	prev := a.before(text, start)
-	row := w.cache.start(pattern, prev)
-	for row == 0 {
-		w.cache = w.s.renew(w.cache)
-		row = w.cache.start(pattern, prev)
-	}
-	table := w.cache.table
-	end, i := -1, start
-	for i < len(text) {
-		e := atomic.LoadUint32(&table[row+uint32(a.ascii[text[i]])])
-		if e-1 < dead-1 { // known, going on, and nothing matched
-			row = e
-			i++
-			continue
+// matcher runs one pattern from one place, keeping the list of instructions that are reached, in order
+// of preference. It keeps no states: what hits differs from text to text, and would only fill a cache.
+type matcher struct {
+	closer
+	now, next []uint32
+	budget    int
+}
+
+// match gives the end of the match that begins at start, the preferred one, or -1.
+func (m *matcher) match(text string, entry uint32, start int) int {
+	a := m.p.alphabet
+	end, prev := -1, a.before(text, start)
+	m.now = append(m.now[:0], entry)
+	for i := start; len(m.now) > 0; {
+		class, width := a.end, 0
+		if i < len(text) {
+			class, width = a.decode(text[i:])
 		}
-		class, width := a.decode(text[i:])
-		e = w.next(&row, class)
-		table = w.cache.table
-		if e&matched != 0 {
+		next := a.kind[class]
+		m.budget -= len(m.now) + 1
+		if m.step(assertions(prev, next), class) {
 			end = i
 		}
-		if e&dead != 0 {
-			w.budget -= i - start + 1
-			return end
-		}
-		row = e & rowBits
+		m.now, m.next = m.next, m.now
+		prev = next
 		i += width
 	}
-	w.budget -= i - start + 1
-	if w.next(&row, a.end)&matched != 0 {
-		end = i
-	}
 	return end
+}
+
+// step takes the list over one symbol, from now to next. It says whether there is a match before the
+// symbol; what is preferred less than that is given up.
+func (m *matcher) step(holds syntax.EmptyOp, class int) bool {
+	m.reset()
+	m.next = m.next[:0]
+	for _, pc := range m.now {
+		m.stack = append(m.stack[:0], pc)
+		for len(m.stack) > 0 {
+			pc := m.stack[len(m.stack)-1]
+			m.stack = m.stack[:len(m.stack)-1]
+			if m.seen[pc] == m.gen {
+				continue
+			}
+			m.seen[pc] = m.gen
+			switch in := &m.p.inst[pc]; in.op {
+			case symbol:
+				if m.p.sets[in.arg].has(class) {
+					m.next = append(m.next, in.out)
+				}
+			case alt:
+				m.stack = append(m.stack, in.arg, in.out)
+			case pass:
+				m.stack = append(m.stack, in.out)
+			case assert:
+				if syntax.EmptyOp(in.arg)&^holds == 0 {
+					m.stack = append(m.stack, in.out)
+				}
+			case match:
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // before is the kind of the symbol before offset i, which must be where a rune begins.

@@ -68,6 +68,33 @@ func measure(re *syntax.Regexp) length {
 	return length{} // the empty string and the assertions
 }
 
+// solid gives a number of bytes and a set of bytes: no match of re holds more than so many bytes that are
+// not in the set. The set is what is repeated without bound, such as the white space of `a\s+b`.
+func solid(re *syntax.Regexp) (n int, loop bytes) {
+	switch re.Op {
+	case syntax.OpStar, syntax.OpPlus:
+		return 0, bytesIn(re)
+	case syntax.OpRepeat:
+		if re.Max < 0 {
+			return 0, bytesIn(re)
+		}
+		n, loop = solid(re.Sub[0])
+		return min(n*re.Max, endless), loop
+	case syntax.OpCapture, syntax.OpQuest, syntax.OpConcat, syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			m, l := solid(sub)
+			loop = loop.or(l)
+			if re.Op == syntax.OpAlternate {
+				n = max(n, m)
+			} else {
+				n = min(n+m, endless)
+			}
+		}
+		return n, loop
+	}
+	return measure(re).max, loop
+}
+
 // runeLength is the length of one rune of the set; U+FFFD is also any byte that is not valid UTF-8.
 func runeLength(s runeSet) length {
 	if len(s) == 0 {

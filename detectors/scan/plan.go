@@ -13,10 +13,12 @@ import "regexp/syntax"
 type chain struct {
 	pattern int32
 	parts   []joint
-	// start is how far before the end of the first part a match may begin, and bytes what may stand
-	// between the two.
+	// start is how far before the end of the first part a match may begin. Between the two stand bytes
+	// only, at most solid of them not in loop.
 	start length
 	bytes bytes
+	loop  bytes
+	solid int
 	// reach is how far the end of the last part may be from the end of the first.
 	reach length
 }
@@ -40,7 +42,7 @@ func plan(re *syntax.Regexp) []chain {
 		return cs
 	}
 	whole := &builder{}
-	whole.add(re, measure(re))
+	whole.add(re)
 	return []chain{whole.chain}
 }
 
@@ -55,7 +57,7 @@ func divide(re *syntax.Regexp, limit int) []chain {
 		var all []chain
 		for _, sub := range it.Sub {
 			branch := append(append(items[:i:i], sub), items[i+1:]...)
-			cs := divide(&syntax.Regexp{Op: syntax.OpConcat, Sub: branch}, limit-len(all))
+			cs := divide(concat(branch), limit-len(all))
 			if cs == nil || len(all)+len(cs) > limit {
 				return nil
 			}
@@ -129,15 +131,11 @@ func manyWords(re *syntax.Regexp) bool {
 // builder grows one chain from left to right.
 type builder struct {
 	chain
-	gap      length // what was skipped since the last part
-	gapBytes bytes
+	gap []*syntax.Regexp // what was skipped since the last part
 }
 
 // skip goes over a piece without looking for it.
-func (b *builder) skip(re *syntax.Regexp) {
-	b.gap = b.gap.plus(measure(re))
-	b.gapBytes = b.gapBytes.or(bytesIn(re))
-}
+func (b *builder) skip(re *syntax.Regexp) { b.gap = append(b.gap, re) }
 
 // close adds a run of pieces as one part, or skips it if it can be empty and so would be found
 // everywhere.
@@ -145,23 +143,28 @@ func (b *builder) close(items []*syntax.Regexp) {
 	if len(items) == 0 {
 		return
 	}
-	re := &syntax.Regexp{Op: syntax.OpConcat, Sub: items}
-	if l := measure(re); l.min > 0 {
-		b.add(re, l)
+	if re := concat(items); measure(re).min > 0 {
+		b.add(re)
 	} else {
 		b.skip(re)
 	}
 }
 
-func (b *builder) add(re *syntax.Regexp, l length) {
-	d := b.gap.plus(l)
+func (b *builder) add(re *syntax.Regexp) {
+	way := concat(append(b.gap, re)) // from the end of the part before
+	l := measure(way)
 	if len(b.parts) == 0 {
-		b.start, b.bytes = d, b.gapBytes.or(bytesIn(re))
+		b.start, b.bytes = l, bytesIn(way)
+		b.solid, b.loop = solid(way)
 	} else {
-		b.reach = b.reach.plus(d)
+		b.reach = b.reach.plus(l)
 	}
-	b.parts = append(b.parts, joint{re: clip(re), after: d})
-	b.gap, b.gapBytes = length{}, bytes{}
+	b.parts = append(b.parts, joint{re: clip(re), after: l})
+	b.gap = nil
+}
+
+func concat(items []*syntax.Regexp) *syntax.Regexp {
+	return &syntax.Regexp{Op: syntax.OpConcat, Sub: items}
 }
 
 // clip widens counted repeats: x{3,40} to x{3,}, x{16} to x{6,}. Counting is the business of the exact

@@ -33,13 +33,13 @@ type Match struct{ Pattern, Start, End int32 }
 
 // Options tune a Scanner; the zero value means the defaults.
 type Options struct {
-	// MaxStates bounds the automaton. 0 means 16384, or fewer where patterns tell so many characters
+	// MaxStates bounds the automaton. 0 means 32768, or fewer where patterns tell so many characters
 	// apart that they would need more than 8 MiB; otherwise at least 16.
 	MaxStates int
 }
 
 const (
-	defaultStates = 1 << 14
+	defaultStates = 1 << 15
 	defaultBytes  = 8 << 20
 	leastStates   = 16
 )

@@ -4,18 +4,18 @@ import "sync/atomic"
 
 // walk is what one call of Scan works with. Between calls it lies in a pool.
 type walk struct {
-	s      *Scanner
-	cache  *cache
-	chains []chainState
-	open   []int32 // chains whose state is not empty
-	hit    []bool  // by pattern: a match may begin somewhere
-	hits   []int32 // the patterns that are hit
-	merged []interval
-	budget int // see findAll
+	s       *Scanner
+	cache   *cache
+	chains  []chainState
+	open    []int32 // chains whose state is not empty
+	hit     []bool  // by pattern: a match may begin somewhere
+	hits    []int32 // the patterns that are hit
+	merged  []interval
+	matcher matcher
 }
 
 func newWalk(s *Scanner) *walk {
-	w := &walk{s: s, chains: make([]chainState, len(s.chains)), hit: make([]bool, len(s.chainsOf))}
+	w := &walk{s: s, matcher: matcher{closer: *newCloser(s.program)}, chains: make([]chainState, len(s.chains)), hit: make([]bool, len(s.chainsOf))}
 	for i := range w.chains {
 		w.chains[i].ends = make([][]int32, len(s.chains[i].parts)-1)
 	}
@@ -47,27 +47,21 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
-// next gives the entry for a symbol and has it built where it is not known. The walk may move to
+// next gives the entry for a symbol, and has it computed where it is not known. The walk may move to
 // another cache; row is then changed to what it is there.
 func (w *walk) next(row *uint32, class int) uint32 {
 	for {
-		if e := w.cache.load(*row, class); e != 0 {
+		if e := w.cache.entry(*row, class); e != 0 {
 			return e
 		}
-		w.budget -= buildCost
 		if e := w.cache.step(*row, class); e != 0 {
 			return e
 		}
-		w.move(row)
-	}
-}
-
-// move leaves a full cache and takes the state at row along.
-func (w *walk) move(row *uint32) {
-	st := w.cache.states[*row/w.cache.columns]
-	for *row = 0; *row == 0; {
-		w.cache = w.s.renew(w.cache)
-		*row = w.cache.adopt(st)
+		st := w.cache.stateAt(*row)
+		for *row = 0; *row == 0; {
+			w.cache = w.s.renew(w.cache)
+			*row = w.cache.adopt(st)
+		}
 	}
 }
 
@@ -77,7 +71,7 @@ func (w *walk) filter(text string) {
 	row, table := w.cache.begin(), w.cache.table
 	for i := 0; i < len(text); {
 		e := atomic.LoadUint32(&table[row+uint32(a.ascii[text[i]])])
-		if e-1 < matched-1 { // known, and nothing to report
+		if e-1 < rowBits { // known, and nothing to report
 			row = e
 			i++
 			continue
@@ -87,11 +81,11 @@ func (w *walk) filter(text string) {
 		table = w.cache.table
 		row = e & rowBits
 		if e&matched != 0 {
-			w.report(text, w.cache.foundAt(row), i)
+			w.report(text, w.cache.stateAt(row).found, i)
 		}
 		i += width
 	}
 	if e := w.next(&row, a.end); e&matched != 0 {
-		w.report(text, w.cache.foundAt(e&rowBits), len(text))
+		w.report(text, w.cache.stateAt(e&rowBits).found, len(text))
 	}
 }

@@ -3,7 +3,6 @@ package terms
 import (
 	"cmp"
 	"slices"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -12,7 +11,8 @@ import (
 type automaton struct {
 	class  [256]uint8 // column of a byte; 0 for bytes in no term. Upper-case ASCII shares the lower case's
 	width  int        // columns
-	next   []int32    // state*width + class -> state
+	next   []int32    // state*width + class -> state; in moves the way that all walks
+	moves  []int32    // next with each state as its row's offset, and ending set where a term ends
 	ends   []int32    // by state: the longest term that ends here, or -1
 	suffix []int32    // by state: the longest proper suffix state at which a term ends, or 0
 	runes  []int      // by term: its length in code points
@@ -49,8 +49,18 @@ func newAutomaton(terms []string) *automaton {
 		a.runes = append(a.runes, utf8.RuneCountInString(t))
 	}
 	a.link()
+	a.moves = make([]int32, len(a.next))
+	for i, s := range a.next {
+		if a.moves[i] = s * int32(a.width); a.ends[s] >= 0 || a.suffix[s] != 0 {
+			a.moves[i] |= ending
+		}
+	}
+	a.next = nil
 	return a
 }
+
+// ending marks a move to a state at which at least one term ends.
+const ending = 1 << 30
 
 func (a *automaton) addState() int32 {
 	a.next = append(a.next, make([]int32, a.width)...)
@@ -99,20 +109,21 @@ func (a *automaton) find(text string) []occurrence {
 
 // all gives every occurrence, ordered by end.
 func (a *automaton) all(text string) (found []occurrence) {
-	s, i := int32(0), 0
+	row, i := int32(0), 0
 	for i < len(text) {
 		if c := text[i]; c < utf8.RuneSelf {
-			s = a.next[int(s)*a.width+int(a.class[c])]
+			row = a.moves[row+int32(a.class[c])]
 			i++
 		} else {
 			r, size := utf8.DecodeRuneInString(text[i:])
-			s = a.step(s, r, size)
+			row = a.step(row, r, size)
 			i += size
 		}
-		if s == 0 {
+		if row&ending == 0 {
 			continue
 		}
-		for e := s; e != 0; e = a.suffix[e] {
+		row &^= ending
+		for e := row / int32(a.width); e != 0; e = a.suffix[e] {
 			if t := a.ends[e]; t >= 0 {
 				found = append(found, occurrence{int(t), back(text, i, a.runes[t]), i})
 			}
@@ -122,15 +133,15 @@ func (a *automaton) all(text string) (found []occurrence) {
 }
 
 // step moves over a code point outside ASCII in its lower case, which may be shorter or longer.
-func (a *automaton) step(s int32, r rune, size int) int32 {
+func (a *automaton) step(row int32, r rune, size int) int32 {
 	if r == utf8.RuneError && size == 1 {
 		return 0 // a broken byte is part of no term
 	}
 	var b [utf8.UTFMax]byte
-	for _, c := range b[:utf8.EncodeRune(b[:], unicode.ToLower(r))] {
-		s = a.next[int(s)*a.width+int(a.class[c])]
+	for _, c := range b[:utf8.EncodeRune(b[:], lowerRune(r))] {
+		row = a.moves[row&^ending+int32(a.class[c])]
 	}
-	return s
+	return row
 }
 
 // back gives the offset of the n-th code point before end.

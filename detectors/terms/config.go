@@ -38,8 +38,8 @@ var Categories = []string{"gender", "race", "age", "disability", "religion"}
 
 const (
 	customCategory = "custom"
-	maxCustomTerms = 10_000
-	maxTermLength  = 200 // bytes
+	maxTermLength  = 200    // bytes
+	maxCustomBytes = 20_000 // all custom terms together: bounds the automaton a request can ask for
 )
 
 // Config is what an operator or a caller may set. Start from DefaultConfig; decoding JSON or YAML
@@ -53,8 +53,8 @@ type Config struct {
 	APIKey Secret `json:"api_key" yaml:"api_key"`
 	// Categories to check; none means all of gender, race, age, disability, religion.
 	Categories []string `json:"categories" yaml:"categories"`
-	// CustomTerms are flagged beside the built-in ones, whatever Categories holds. At most 10,000 of
-	// 200 bytes each.
+	// CustomTerms are flagged beside the built-in ones, whatever Categories holds. Each at most
+	// 200 bytes, all together 20,000.
 	CustomTerms []string `json:"custom_terms" yaml:"custom_terms"`
 	// Check is input, output or both. Default output.
 	Check string `json:"check" yaml:"check"`
@@ -81,16 +81,18 @@ func (c Config) Validate() error {
 	if c.Mode != Deterministic && strings.TrimSpace(c.Model) == "" {
 		errs = append(errs, fmt.Errorf("model: is missing, and mode %q asks one (default gpt-4o-mini)", c.Mode))
 	}
-	if len(c.CustomTerms) > maxCustomTerms {
-		errs = append(errs, fmt.Errorf("custom_terms: %d; at most %d", len(c.CustomTerms), maxCustomTerms))
-	}
+	total := 0
 	for i, term := range c.CustomTerms {
+		total += len(term)
 		switch {
 		case strings.TrimSpace(term) == "":
 			errs = append(errs, fmt.Errorf("custom_terms[%d]: is empty, and would match every text", i))
 		case len(term) > maxTermLength:
 			errs = append(errs, fmt.Errorf("custom_terms[%d]: %d bytes; at most %d", i, len(term), maxTermLength))
 		}
+	}
+	if total > maxCustomBytes {
+		errs = append(errs, fmt.Errorf("custom_terms: %d bytes together; at most %d", total, maxCustomBytes))
 	}
 	return audit.E("terms: config", audit.KindInvalid, errors.Join(errs...))
 }

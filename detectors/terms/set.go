@@ -98,7 +98,15 @@ func newSet(categories, custom []string) (*set, error) {
 }
 
 // lower makes each code point lower case on its own, as the automaton does with the text.
-func lower(s string) string { return strings.Map(unicode.ToLower, strings.ToValidUTF8(s, "")) }
+func lower(s string) string { return strings.Map(lowerRune, strings.ToValidUTF8(s, "")) }
+
+// lowerRune also takes the typographic apostrophe for the plain one.
+func lowerRune(r rune) rune {
+	if r == '’' {
+		return '\''
+	}
+	return unicode.ToLower(r)
+}
 
 // ruleID makes a stable id of at most 64 characters; like-sounding terms get a number behind.
 func ruleID(category, text string, used map[string]bool) string {

@@ -198,7 +198,7 @@ func states(ctx context.Context, cl *kafka.Client, topics []Topic) (map[string]T
 	if err != nil {
 		return nil, err
 	}
-	wanted := map[string]bool{}
+	wanted := map[string]bool{"retention.ms": true, "retention.bytes": true}
 	for _, t := range topics {
 		for k := range t.Config {
 			wanted[k] = true
@@ -236,7 +236,10 @@ func compare(want Topic, is TopicState) (faults []error, warnings []string) {
 				faults = append(faults, errors.New(mend))
 			}
 		case "cleanup.policy":
-			faults = append(faults, errors.New(mend))
+			// Keeping everything for ever, as the embedded broker does, is as good as compaction.
+			if w != "compact" || is.Config["retention.ms"] != "-1" || is.Config["retention.bytes"] != "-1" {
+				faults = append(faults, errors.New(mend))
+			}
 		case "retention.ms", "retention.bytes":
 			if n := number(v); n >= 0 && (n < number(w) || number(w) < 0) {
 				warnings = append(warnings, mend)

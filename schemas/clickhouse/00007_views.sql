@@ -24,7 +24,7 @@ SELECT
     f_side AS side,
     f_start AS span_start,
     f_end AS span_end,
-    f_abusive = 1 AS abusive,
+    CAST(f_abusive AS Bool) AS abusive,
     f_entity AS entity
 FROM {{db}}.current_verdicts
 ARRAY JOIN

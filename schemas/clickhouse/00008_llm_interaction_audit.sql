@@ -4,7 +4,8 @@
 -- The audit record as one wide row an interaction. Facts of several analyzers are merged: detected is
 -- their or, types their union, scores the maximum of each name, confidence that of the strongest.
 -- JSON columns are JSON text. Once the texts are dropped, text_state is 'dropped', original_query holds
--- a fixed mark, the nullable texts are NULL and findings carry no evidence.
+-- a fixed mark, the nullable texts are NULL and findings carry no evidence. A query that equals the
+-- prompt has no row of its own; without a user message there is no query.
 CREATE OR REPLACE VIEW {{db}}.llm_interaction_audit {{cluster}} AS
 SELECT
     i.event_id AS id,
@@ -13,7 +14,9 @@ SELECT
     nullIf(JSONExtractString(t.user, 'email'), '') AS user_email,
     nullIf(JSONExtractString(t.user, 'role'), '') AS user_role,
     nullIf(t.context, '') AS query_context,
-    multiIf(text_state = 'dropped', '[dropped]', t.query != '', t.query, t.messages = '', t.prompt, '') AS original_query,
+    multiIf(text_state = 'dropped', '[dropped]', t.query != '', t.query,
+        t.messages = '' OR arrayExists(m -> JSONExtractString(m, 'role') = 'user', JSONExtractArrayRaw(t.messages)), t.prompt,
+        '') AS original_query,
     i.provider AS llm_provider,
     i.model AS llm_model,
     nullIf(t.sanitized_prompt, '') AS sanitized_prompt,
@@ -23,13 +26,13 @@ SELECT
     if(i.cost_micro_usd < 0, NULL, i.cost_micro_usd / 1000000) AS estimated_cost_usd,
     nullIf(t.redaction_summary, '') AS redaction_summary,
     nullIf(i.sensitivity_score, '') AS sensitivity_score,
-    if(i.contained_pii < 0, NULL, i.contained_pii = 1) AS contained_pii,
-    if(i.contained_proprietary < 0, NULL, i.contained_proprietary = 1) AS contained_proprietary,
-    if(i.contained_customer_data < 0, NULL, i.contained_customer_data = 1) AS contained_customer_data,
+    if(i.contained_pii < 0, NULL, CAST(i.contained_pii AS Bool)) AS contained_pii,
+    if(i.contained_proprietary < 0, NULL, CAST(i.contained_proprietary AS Bool)) AS contained_proprietary,
+    if(i.contained_customer_data < 0, NULL, CAST(i.contained_customer_data AS Bool)) AS contained_customer_data,
     i.status AS status,
     nullIf(t.error, '') AS error_message,
     i.event_ts AS log_timestamp,
-    v.bias_detected = 1 AS bias_detected,
+    CAST(v.bias_detected AS Bool) AS bias_detected,
     v.bias_types AS bias_type,
     toJSONString(mapSort(mapApply((name, value) -> (name, least(value, 1000000) / 1000000), v.scores))) AS bias_score,
     CAST(round(v.confidence / 1000000, 2) AS Decimal(5, 2)) AS bias_confidence_score,

@@ -114,9 +114,6 @@ func IBAN(text string, start, end int) bool {
 	return rest == 1
 }
 
-// IBANLength gives the number of characters of a country's IBANs, 0 for a country without.
-func IBANLength(country string) int { return ibanLength[country] }
-
 // ibanLength holds the length of each country's IBANs (ISO 13616 registry).
 var ibanLength = map[string]int{
 	"AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28,

@@ -20,6 +20,7 @@ type Endpoint struct {
 	Database string
 	User     User
 	Password string `json:"-"`
+	PID      int    // the engine's process
 }
 
 // String hides the password.
@@ -64,17 +65,21 @@ func Running(dir string, u User) (Endpoint, error) {
 	if err != nil {
 		return none(err)
 	}
-	return Endpoint{Native: p.native(), HTTP: p.http(), Database: Database, User: u, Password: trim(secret)}, nil
+	return p.endpoint(u, trim(secret)), nil
 }
 
 // ports are where one child listens on 127.0.0.1. They are also kept in the data folder.
 type ports struct {
 	Native int `json:"native"`
 	HTTP   int `json:"http"`
+	PID    int `json:"pid"` // the child's
 }
 
 func (p ports) native() string { return local(p.Native) }
-func (p ports) http() string   { return local(p.HTTP) }
+
+func (p ports) endpoint(u User, password string) Endpoint {
+	return Endpoint{Native: p.native(), HTTP: local(p.HTTP), Database: Database, User: u, Password: password, PID: p.PID}
+}
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 

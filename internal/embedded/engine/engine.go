@@ -124,7 +124,8 @@ func Start(ctx context.Context, opts Options) (*Engine, error) {
 		e.kill()
 		return nil, audit.E(op, audit.KindOf(err), err)
 	}
-	e.log.Info("engine started", "dir", opts.Dir, "native", e.Endpoint(Writer).Native, "http", e.Endpoint(Writer).HTTP, "took", time.Since(began))
+	at := e.Endpoint(Writer)
+	e.log.Info("engine started", "dir", opts.Dir, "native", at.Native, "http", at.HTTP, "pid", at.PID, "took", time.Since(began))
 	return e, nil
 }
 
@@ -180,7 +181,7 @@ func (e *Engine) Endpoint(u User) Endpoint {
 	e.mu.Lock()
 	p := e.ports
 	e.mu.Unlock()
-	return Endpoint{Native: p.native(), HTTP: p.http(), Database: Database, User: u, Password: e.passwords[u]}
+	return p.endpoint(u, e.passwords[u])
 }
 
 // Config gives what [chconn.Open] needs. Connections opened with it follow the engine to other

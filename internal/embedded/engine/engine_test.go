@@ -1,27 +1,324 @@
 package engine_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"go.uber.org/goleak"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
 )
 
-func TestMain(m *testing.M) { enginetest.Main(m) }
+// parentEnv makes the test binary a program that starts an engine over the folder and waits.
+const parentEnv = "EVENHAND_TEST_PARENT_OF"
 
-func TestSmoke(t *testing.T) {
-	e := enginetest.Start(t)
-	c := enginetest.Conn(t, e.Config(engine.Writer))
-	for _, q := range []string{"SELECT version()", "SELECT timezone()", "SELECT currentDatabase()", "SELECT 'a'", "SELECT toString(1)", "SELECT name from system.tables limit 1"} {
-		var v string
-		err := c.QueryRow(t.Context(), q).Scan(&v)
-		t.Log(q, v, err)
-		rows, err := c.Query(t.Context(), q)
-		t.Log(err)
-		for rows.Next() {
-			t.Log("row")
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parentEnv); dir != "" {
+		e, err := engine.Start(context.Background(), engine.Options{Dir: dir})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
-		t.Log(rows.Err())
+		fmt.Println(e.Endpoint(engine.Writer).PID)
+		select {}
 	}
-	t.Log(e.Endpoint(engine.Grafana))
+	enginetest.Main(m, func() error { return goleak.Find() })
+}
+
+func TestRestartOverExistingData(t *testing.T) {
+	dir := t.TempDir()
+	opts := engine.Options{Dir: dir}
+	e := enginetest.StartWith(t, opts)
+	first := e.Endpoint(engine.Writer)
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	mustExec(t, conn.Exec, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n")
+	batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO kept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range uint64(1000) {
+		if err := batch.Append(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := batch.Send(); err != nil {
+		t.Fatal(err)
+	}
+
+	at, err := engine.Running(dir, engine.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, at.Config(), "kept"); got != 1000 {
+		t.Errorf("a second process reads %d rows, want 1000", got)
+	}
+	for range 2 { // the second call does nothing
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !gone(first.PID) {
+		t.Errorf("engine process %d lives after Close", first.PID)
+	}
+	if _, err := engine.Running(dir, engine.Reader); audit.KindOf(err) != audit.KindUnavailable {
+		t.Errorf("Running after Close: %v, want an unavailable error", err)
+	}
+	if _, err := e.Dial(t.Context(), ""); audit.KindOf(err) != audit.KindUnavailable {
+		t.Errorf("Dial after Close: %v, want an unavailable error", err)
+	}
+
+	e = enginetest.StartWith(t, opts)
+	if got := e.Endpoint(engine.Writer).Password; got != first.Password {
+		t.Error("the password changed with the restart")
+	}
+	if got := count(t, e.Config(engine.Writer), "kept"); got != 1000 {
+		t.Errorf("%d rows after the restart, want 1000", got)
+	}
+	for _, f := range []string{"config.xml", "users.xml", "ports.json", "lock", "evenhand.password", "reader.password", "grafana.password"} {
+		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v %v, want mode 0600", f, info, err)
+		}
+	}
+}
+
+func TestFolderInUse(t *testing.T) {
+	dir := t.TempDir()
+	enginetest.StartWith(t, engine.Options{Dir: dir})
+	_, err := engine.Start(t.Context(), engine.Options{Dir: dir})
+	want := fmt.Sprintf("data folder %s is in use by process %d", dir, os.Getpid())
+	if err == nil || !strings.Contains(err.Error(), want) || audit.KindOf(err) != audit.KindInvalid {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+func TestStartFails(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	port := taken.Addr().(*net.TCPAddr).Port
+	text := filepath.Join(t.TempDir(), "libchdb.so")
+	if err := os.WriteFile(text, []byte("not a library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		name string
+		opts engine.Options
+		want string
+	}{
+		{"no folder", engine.Options{}, "engine.dir: is empty"},
+		{"a file for a folder", engine.Options{Dir: file}, "not a directory"},
+		{"native port taken", engine.Options{Dir: t.TempDir(), NativePort: port}, fmt.Sprintf("engine.native_port: %d cannot be used", port)},
+		{"http port taken", engine.Options{Dir: t.TempDir(), HTTPPort: port}, fmt.Sprintf("engine.http_port: %d cannot be used", port)},
+		{"too little memory", engine.Options{Dir: t.TempDir(), MemoryBytes: 1}, "engine.memory_bytes: 1 is below"},
+		{"not a library", engine.Options{Dir: t.TempDir(), Lib: text}, "file too short"},
+		{"no name of a table", engine.Options{Dir: t.TempDir(), Private: []string{"a, b"}}, `private table "a, b"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := engine.Start(t.Context(), tc.opts)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || audit.KindOf(err) != audit.KindInvalid {
+				t.Errorf("got %v, want an invalid error with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestStartGivesUpWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	if _, err := engine.Start(ctx, engine.Options{Dir: dir}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("got %v, want the context's error", err)
+	}
+	enginetest.StartWith(t, engine.Options{Dir: dir}) // folder and lock are free again
+}
+
+func TestParentKilled(t *testing.T) {
+	dir := t.TempDir()
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), parentEnv+"="+dir)
+	parent.Stderr = os.Stderr
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var child int
+	if _, err := fmt.Fscan(out, &child); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Process.Kill()
+	_ = parent.Wait()
+	began := time.Now()
+	if !eventually(t, 5*time.Second, func() bool { return gone(child) }) {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+		t.Fatalf("the engine lives 5 s after its parent")
+	}
+	t.Logf("engine gone %s after its parent", time.Since(began))
+	enginetest.StartWith(t, engine.Options{Dir: dir})
+}
+
+func TestChildKilled(t *testing.T) {
+	causes := make(chan error, 10)
+	e := enginetest.StartWith(t, engine.Options{OnRestart: func(cause error) { causes <- cause }})
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	mustExec(t, conn.Exec, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS fsync_after_insert = 1, fsync_part_directory = 1")
+	for round := range 3 {
+		mustExec(t, conn.Exec, fmt.Sprintf("INSERT INTO kept VALUES (%d)", round))
+		was := e.Endpoint(engine.Writer)
+		if err := syscall.Kill(was.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if round > 0 { // the port is taken before the engine is back, so it must move
+			var other net.Listener
+			if !eventually(t, time.Second, func() (ok bool) {
+				l, err := net.Listen("tcp", was.Native)
+				if err == nil {
+					other = l
+				}
+				return err == nil
+			}) {
+				t.Fatal("the engine had its port back before the test could take it")
+			}
+			defer func() { _ = other.Close() }()
+		}
+		began := time.Now()
+		select {
+		case cause := <-causes:
+			if !strings.Contains(cause.Error(), "signal: killed") {
+				t.Errorf("cause is %v", cause)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("the engine is not back after 20 s")
+		}
+		if now := e.Endpoint(engine.Writer); now.PID == was.PID || (round > 0) != (now.Native != was.Native) {
+			t.Errorf("round %d: was %v process %d, is %v process %d", round, was, was.PID, now, now.PID)
+		}
+		// The same pool of connections goes on.
+		var n uint64
+		if err := conn.QueryRow(t.Context(), "SELECT count() FROM kept").Scan(&n); err != nil || n != uint64(round)+1 {
+			t.Errorf("round %d: %d rows, %v", round, n, err)
+		}
+		t.Logf("back after %s", time.Since(began))
+	}
+}
+
+func TestDialWaitsForRestart(t *testing.T) {
+	e := enginetest.Start(t)
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pid := e.Endpoint(engine.Writer).PID
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	if !eventually(t, 5*time.Second, func() bool { return !e.Up() || e.Endpoint(engine.Writer).PID != pid }) {
+		t.Fatal("the death was not noticed")
+	}
+	if err := conn.Ping(t.Context()); err != nil { // a new connection: the pooled one is broken
+		t.Errorf("ping while restarting: %v", err)
+	}
+}
+
+func TestCloseOfAFrozenEngine(t *testing.T) {
+	e := enginetest.Start(t)
+	pid := e.Endpoint(engine.Writer).PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	if err := e.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > 3*time.Second || !gone(pid) {
+		t.Errorf("Close took %s, process gone: %t", took, gone(pid))
+	}
+}
+
+func TestChildByHand(t *testing.T) {
+	if code := engine.ChildMain(nil); code != 2 {
+		t.Errorf("exit code %d, want 2", code)
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	e := enginetest.Shared(t)
+	at := e.Endpoint(engine.Writer)
+	cfg := e.Config(engine.Writer)
+	for _, s := range []string{fmt.Sprint(at), fmt.Sprintf("%+v %#v", at, at), fmt.Sprintf("%+v", struct{ C chconn.Config }{cfg})} {
+		if strings.Contains(s, at.Password) {
+			t.Errorf("shows the password: %s", strings.ReplaceAll(s, at.Password, "PASSWORD"))
+		}
+	}
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", at.PID))
+	if err != nil || strings.Contains(string(cmdline), at.Password) {
+		t.Errorf("command line of the child: %v", err)
+	}
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", at.PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kv := range strings.SplitSeq(string(environ), "\x00") {
+		name, _, _ := strings.Cut(kv, "=")
+		if allowed := []string{"", "TZ", "LANG", "PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "GOCOVERDIR", "GOTRACEBACK"}; !slices.Contains(allowed, name) {
+			t.Errorf("the child has %s in its environment", name)
+		}
+	}
+}
+
+// gone tells whether the process has ended; a zombie of a parent that does not wait counts.
+func gone(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, state, _ := strings.Cut(string(b), ") ")
+	return strings.HasPrefix(state, "Z")
+}
+
+func eventually(t *testing.T, within time.Duration, ok func() bool) bool {
+	t.Helper()
+	for end := time.Now().Add(within); time.Now().Before(end); {
+		if ok() {
+			return true
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return false
+}
+
+func mustExec(t *testing.T, exec func(context.Context, string, ...any) error, sql string) {
+	t.Helper()
+	if err := exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func count(t *testing.T, cfg chconn.Config, table string) (n uint64) {
+	t.Helper()
+	if err := enginetest.Conn(t, cfg).QueryRow(t.Context(), "SELECT count() FROM "+table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

@@ -45,6 +45,8 @@ func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- er
 		case err != nil && started != nil && (failed+1 >= firstTries || hopeless(err)):
 			started <- err
 			return
+		case err != nil && ctx.Err() != nil:
+			continue // stopped while it started
 		case err != nil:
 			failed++
 			e.log.Warn("engine did not start", "error", err, "failed", failed)
@@ -53,7 +55,7 @@ func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- er
 				started <- nil
 				started = nil
 			} else {
-				e.log.Info("engine restarted", "native", c.ports.native(), "http", c.ports.http())
+				e.log.Info("engine restarted", "native", c.ports.native(), "pid", c.ports.PID)
 				e.opts.OnRestart(cause)
 			}
 			select {
@@ -113,10 +115,10 @@ func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
 			return nil, c.failure()
 		case <-limited.Done():
 			c.kill()
-			return nil, audit.E("embedded/engine: wait for child", audit.KindUnavailable, errors.Join(context.Cause(limited), err))
+			return nil, audit.E("embedded/engine: wait for child", audit.KindUnavailable, fmt.Errorf("%w (%v)", context.Cause(limited), err))
 		}
 	}
-	b, err := json.Marshal(p)
+	b, err := json.Marshal(c.ports)
 	if err == nil {
 		err = replace(e.files.ports(), b)
 	}
@@ -124,7 +126,7 @@ func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
 		c.kill()
 		return nil, audit.E("embedded/engine: keep ports", audit.KindInternal, err)
 	}
-	e.setUp(p)
+	e.setUp(c.ports)
 	return c, nil
 }
 
@@ -148,8 +150,11 @@ func (e *Engine) flushLogs(p ports) {
 
 // exec runs one statement as the writer over a connection of its own.
 func (e *Engine) exec(ctx context.Context, p ports, sql string) error {
-	cfg := Endpoint{Native: p.native(), User: Writer, Password: e.passwords[Writer]}.Config()
-	cfg.MaxConns, cfg.IdleConns = 1, 1
+	cfg := p.endpoint(Writer, e.passwords[Writer]).Config()
+	cfg.Database, cfg.MaxConns, cfg.IdleConns = "", 1, 1
+	if end, ok := ctx.Deadline(); ok { // clickhouse-go's handshake heeds only this
+		cfg.DialTimeout = min(cfg.DialTimeout, max(time.Until(end), time.Millisecond))
+	}
 	conn, err := chconn.Open(cfg)
 	if err != nil {
 		return err
@@ -189,6 +194,7 @@ func (e *Engine) spawn(p ports, held *os.File) (*child, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
+	c.ports.PID = c.cmd.Process.Pid
 	go func() {
 		_ = c.cmd.Wait() // how it ended stands in ProcessState
 		close(c.exited)

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/evenhand/evenhand/internal/chconn"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+)
+
+type doctorCmd struct {
+	DataDir string `help:"Folder of the broker's and the store's data." placeholder:"DIR"`
+	JSON    bool   `help:"Print JSON." name:"json"`
+}
+
+// diagnosis is one line of the doctor: ok, warn or bad, what, and the mend.
+type diagnosis struct {
+	State string `json:"state"`
+	What  string `json:"what"`
+	Says  string `json:"says"`
+}
+
+// Run looks and reports; exit status 3 when something is bad.
+func (cmd *doctorCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if cmd.DataDir != "" {
+		c.Set = append(c.Set, "data_dir="+cmd.DataDir)
+	}
+	d := defaultSettings()
+	d.ClickHouse.Addr = nil
+	s, err := c.load(d)
+	var out []diagnosis
+	add := func(what string, err error, fine string) {
+		if err != nil {
+			out = append(out, diagnosis{"bad", what, err.Error()})
+		} else {
+			out = append(out, diagnosis{"ok", what, fine})
+		}
+	}
+	add("settings", err, "all keys are known and in range")
+	if err == nil {
+		packs, perr := packsFlags{}.load()
+		add("rule packs", perr, fmt.Sprintf("%d packs", len(packs)))
+		if len(s.Kafka.Brokers) > 0 || len(s.ClickHouse.Addr) > 0 {
+			out = append(out, outside(ctx, s)...)
+		} else {
+			out = append(out, embedded(ctx, s)...)
+		}
+		out = append(out, retention())
+	}
+	bad := false
+	for _, x := range out {
+		bad = bad || x.State == "bad"
+		if !cmd.JSON {
+			fmt.Fprintf(std.out, "%-5s %-18s %s\n", x.State, x.What, strings.ReplaceAll(x.Says, "\n", "\n                         "))
+		}
+	}
+	if cmd.JSON {
+		if err := json.NewEncoder(std.out).Encode(out); err != nil {
+			return err
+		}
+	}
+	if bad {
+		return exitCode(3)
+	}
+	return nil
+}
+
+// embedded looks at what 'evenhand up' needs.
+func embedded(ctx context.Context, s settings) (out []diagnosis) {
+	add := func(state, what, says string) { out = append(out, diagnosis{state, what, says}) }
+	lib, err := engine.Find(s.Engine.Lib)
+	if err != nil {
+		add("bad", "engine library", err.Error())
+	} else {
+		add("ok", "engine library", lib)
+	}
+	if err := os.MkdirAll(s.DataDir, 0o700); err != nil {
+		add("bad", "data folder", fmt.Sprintf("%v; choose another with --data-dir", err))
+		return out
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(s.DataDir, &disk); err == nil {
+		free := int64(disk.Bavail) * disk.Bsize >> 20 //nolint:unconvert // Bsize differs by platform
+		state := "ok"
+		if free < 2048 {
+			state = "warn"
+		}
+		add(state, "data folder", fmt.Sprintf("%s, %d MiB free", s.DataDir, free))
+	}
+	r, running := findRunning(s.DataDir)
+	if !running {
+		if l, err := net.Listen("tcp", s.HTTP.Addr); err != nil {
+			add("bad", "http.addr", fmt.Sprintf("%s is taken; choose another with --http or EVENHAND_HTTP_ADDR", s.HTTP.Addr))
+		} else {
+			_ = l.Close()
+			add("ok", "http.addr", s.HTTP.Addr+" is free")
+		}
+		add("ok", "evenhand up", "not running")
+		return out
+	}
+	add("ok", "evenhand up", fmt.Sprintf("running as process %d since %s at %s", r.PID, r.Started.Format(time.RFC3339), r.HTTP))
+	p, err := engine.Running(engineDir(s), engine.Reader)
+	if err == nil {
+		err = pingStore(ctx, p.Config())
+	}
+	if err != nil {
+		add("bad", "store", err.Error())
+	} else {
+		add("ok", "store", "answers a query")
+	}
+	k := s.kafka()
+	k.Brokers = []string{r.Kafka}
+	out = append(out, topicsState(ctx, k, s))
+	return out
+}
+
+// outside looks at what 'evenhand run' needs.
+func outside(ctx context.Context, s settings) (out []diagnosis) {
+	if len(s.Kafka.Brokers) == 0 {
+		out = append(out, diagnosis{"bad", "kafka", "kafka.brokers is not set"})
+	} else {
+		out = append(out, topicsState(ctx, s.kafka(), s))
+	}
+	if len(s.ClickHouse.Addr) == 0 {
+		return append(out, diagnosis{"bad", "clickhouse", "clickhouse.addr is not set"})
+	}
+	if err := pingStore(ctx, s.clickhouse()); err != nil {
+		return append(out, diagnosis{"bad", "clickhouse", err.Error()})
+	}
+	return append(out, diagnosis{"ok", "clickhouse", "answers a query"})
+}
+
+func topicsState(ctx context.Context, k kafkaconn.Config, s settings) diagnosis {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	want := kafkaconn.Topics(s.Kafka.Partitions)
+	have, err := kafkaconn.List(ctx, k, want)
+	if err != nil {
+		return diagnosis{"bad", "kafka", fmt.Sprintf("%s: %v", strings.Join(k.Brokers, ","), err)}
+	}
+	if len(have) < len(want) {
+		return diagnosis{"warn", "kafka", fmt.Sprintf("%d of %d topics exist; 'evenhand topics' creates the others", len(have), len(want))}
+	}
+	return diagnosis{"ok", "kafka", fmt.Sprintf("%s, %d topics", strings.Join(k.Brokers, ","), len(have))}
+}
+
+func pingStore(ctx context.Context, cfg chconn.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := chconn.Open(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	var n uint64
+	if err := conn.QueryRow(ctx, "SELECT count() FROM ingest_batches").Scan(&n); err != nil {
+		return chconn.Wrap("query", err)
+	}
+	return nil
+}
+
+// retention tells what the default means for high-risk systems (EU AI Act Art. 19 and 26(6)).
+func retention() diagnosis {
+	return diagnosis{"warn", "retention", "texts are kept until you drop them; the planned default of 180 days is shorter than the six months that EU AI Act Art. 19 and 26(6) ask of high-risk systems"}
+}
+
+// engineDir and brokerDir are the folders of the embedded store and broker.
+func engineDir(s settings) string { return filepath.Join(s.DataDir, "store") }
+func brokerDir(s settings) string { return filepath.Join(s.DataDir, "broker") }

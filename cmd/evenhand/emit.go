@@ -1,0 +1,405 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/sources"
+)
+
+type emitCmd struct {
+	File    string            `arg:"" optional:"" help:"NDJSON, JSON array or CSV file; - or nothing reads stdin." default:"-"`
+	Format  string            `help:"Format of the input: auto (by name, then content), ndjson, json, csv." enum:"auto,ndjson,json,csv" default:"auto"`
+	Map     map[string]string `help:"Field of the input that becomes a field of the event." placeholder:"FROM=TO"`
+	Field   map[string]string `help:"Value for a field that the input does not have." placeholder:"NAME=VALUE"`
+	Tenant  string            `help:"Tenant of events that name none." placeholder:"NAME"`
+	Domain  string            `help:"Domain of events that name none." placeholder:"DOMAIN"`
+	App     string            `help:"Application of events that name none." placeholder:"NAME"`
+	To      string            `help:"Send over HTTP to this address instead of Kafka." placeholder:"URL"`
+	DataDir string            `help:"Find the running 'evenhand up' of this data folder." placeholder:"DIR"`
+	Batch   int               `help:"Events a request." default:"500"`
+	Resume  string            `help:"Remember progress here and go on from it (default: FILE.emit beside the file)." placeholder:"FILE"`
+	Restart bool              `help:"Forget remembered progress and send all."`
+	Quiet   bool              `help:"No progress." short:"q"`
+}
+
+func (emitCmd) Help() string {
+	return `Where to: --to URL, else the running 'evenhand up', else kafka.brokers. Every line is checked first; a bad line is named,
+not sent, and the exit status is 3. An interrupted run goes on where it stopped; lines without an id get the same one again.
+
+Examples:
+  evenhand emit examples/interactions.jsonl
+  evenhand emit texts.csv --map text=response --field provider=openai --domain hr
+  cat log.ndjson | evenhand emit --to http://127.0.0.1:8787`
+}
+
+// resumeState is what a resume file holds.
+type resumeState struct {
+	Seed  string    `json:"seed"`  // of ids for lines without one
+	Begun time.Time `json:"begun"` // time of lines without one
+	Lines int       `json:"lines"` // acknowledged
+}
+
+// sender sends a batch and returns after it is acknowledged.
+type sender interface {
+	send(ctx context.Context, batch []event) error
+	to() string
+	close() error
+}
+
+// event is one checked line, ready to send.
+type event struct {
+	line   int
+	id     string
+	value  []byte
+	tenant string
+}
+
+// Run emits the input.
+func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if cmd.DataDir != "" {
+		c.Set = append(c.Set, "data_dir="+cmd.DataDir)
+	}
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return err
+	}
+	if cmd.Batch < 1 || cmd.Batch > 10_000 {
+		return &settingsError{fmt.Errorf("--batch: %d is not in 1..10000", cmd.Batch)}
+	}
+	in, size, closeIn, err := cmd.open(std)
+	if err != nil {
+		return err
+	}
+	defer closeIn()
+	state, path, err := cmd.progress()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.sender(s)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = out.close() }()
+
+	counted := &countingReader{r: in}
+	rows, err := openRows(counted, cmd.Format, cmd.File)
+	if err != nil {
+		return err
+	}
+	if s.Tenant.Default == "" {
+		s.Tenant.Default = "default" // the receiver decides; here it only lets the line pass the check
+	}
+	check := ingest.NewDecoder(s.decoder())
+	bar := newProgress(std.err, size, cmd.Quiet)
+	run := &emitRun{cmd: cmd, out: out, state: state, path: path, bar: bar, errw: std.err}
+	err = run.all(ctx, rows, check, counted)
+	bar.done()
+	return run.report(std, err)
+}
+
+// emitRun is one run's progress.
+type emitRun struct {
+	cmd       *emitCmd
+	out       sender
+	state     resumeState
+	path      string
+	bar       *progress
+	errw      io.Writer
+	sent, bad int
+	skipped   int
+	last      int // last line read
+}
+
+func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder, counted *countingReader) error {
+	var batch []event
+	flush := func() error {
+		if len(batch) > 0 {
+			if err := r.out.send(ctx, batch); err != nil {
+				return err
+			}
+			r.sent += len(batch)
+			batch = batch[:0]
+		}
+		r.state.Lines = r.last
+		return r.save()
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		row, line, err := rows.next()
+		if errors.Is(err, io.EOF) {
+			return flush()
+		}
+		var bad *rowError
+		if err != nil && !errors.As(err, &bad) {
+			return errors.Join(flush(), err)
+		}
+		r.last = line
+		if line <= r.state.Lines {
+			r.skipped++
+			continue
+		}
+		if bad == nil {
+			var ev event
+			if ev, err = r.cmd.event(row, line, r.state, check); err == nil {
+				batch = append(batch, ev)
+			}
+		}
+		if err != nil {
+			r.bad++
+			if r.bad <= 20 {
+				r.bar.say(fmt.Sprintf("line %d: %v", line, err))
+			}
+		}
+		if len(batch) >= r.cmd.Batch {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		r.bar.set(r.sent+len(batch), counted.n.Load())
+	}
+}
+
+func (r *emitRun) save() error {
+	if r.path == "" {
+		return nil
+	}
+	b, err := json.Marshal(r.state)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(r.path+".tmp", b, 0o600); err != nil {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	return os.Rename(r.path+".tmp", r.path)
+}
+
+func (r *emitRun) report(std *stdio, err error) error {
+	took := r.bar.elapsed()
+	fmt.Fprintf(std.err, "%d sent to %s in %.1f s (%.0f a second)", r.sent, r.out.to(), took.Seconds(), float64(r.sent)/max(took.Seconds(), 1e-3))
+	if r.skipped > 0 {
+		fmt.Fprintf(std.err, ", %d sent before", r.skipped)
+	}
+	if r.bad > 0 {
+		fmt.Fprintf(std.err, ", %d bad lines not sent", r.bad)
+	}
+	fmt.Fprintln(std.err)
+	if err != nil {
+		if r.path != "" {
+			fmt.Fprintf(std.err, "Run the same command again to go on after line %d.\n", r.state.Lines)
+		}
+		return err
+	}
+	if r.path != "" {
+		_ = os.Remove(r.path) // all is sent: nothing to go on from
+	}
+	if r.bad > 0 {
+		return exitCode(3)
+	}
+	return nil
+}
+
+func (cmd *emitCmd) open(std *stdio) (in io.Reader, size int64, closeIn func(), err error) {
+	if cmd.File == "-" {
+		return std.in, 0, func() {}, nil
+	}
+	f, err := os.Open(cmd.File)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	if st, err := f.Stat(); err == nil {
+		size = st.Size()
+	}
+	return f, size, func() { _ = f.Close() }, nil
+}
+
+// progress reads the resume file, or begins a new state.
+func (cmd *emitCmd) progress() (resumeState, string, error) {
+	path := cmd.Resume
+	if path == "" && cmd.File != "-" {
+		path = filepath.Join(filepath.Dir(cmd.File), "."+filepath.Base(cmd.File)+".emit")
+	}
+	fresh := resumeState{Seed: rand.Text(), Begun: time.Now().UTC().Truncate(time.Millisecond)}
+	if path == "" || cmd.Restart {
+		return fresh, path, nil
+	}
+	b, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return fresh, path, nil
+	} else if err != nil {
+		return fresh, "", fmt.Errorf("--resume: %w", err)
+	}
+	var st resumeState
+	if err := json.Unmarshal(b, &st); err != nil || st.Seed == "" {
+		return fresh, "", fmt.Errorf("--resume: %s is not a resume file; delete it or use --restart", path)
+	}
+	return st, path, nil
+}
+
+// event maps, completes and checks one row.
+func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *ingest.Decoder) (event, error) {
+	for from, to := range cmd.Map {
+		if v, ok := row[from]; ok {
+			delete(row, from)
+			row[to] = v
+		}
+	}
+	fill := func(name string, v any) {
+		if _, ok := row[name]; !ok && v != "" {
+			row[name] = v
+		}
+	}
+	for name, v := range cmd.Field {
+		fill(name, v)
+	}
+	fill("tenant_id", cmd.Tenant)
+	fill("domain", cmd.Domain)
+	fill("application", cmd.App)
+	fill("id", audit.DeriveID("emit", st.Seed, fmt.Sprint(line)).String())
+	fill("timestamp", st.Begun.Format("2006-01-02T15:04:05.000Z07:00"))
+	if cmd.Map != nil {
+		cmd.keepForeign(row)
+	}
+	value, err := json.Marshal(row)
+	if err != nil {
+		return event{}, err
+	}
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	in, rej := check.Decode(sources.Record{Time: now, Value: value}, audit.Origin{Topic: "emit", BrokerTime: now})
+	if rej != nil {
+		return event{}, fmt.Errorf("%s: %s", rej.Reason, rej.Detail)
+	}
+	return event{line: line, id: in.ID.String(), value: value}, nil
+}
+
+// keepForeign moves fields that the event does not know under metadata: with --map the input is
+// somebody else's format, whose other fields are no typos.
+func (cmd *emitCmd) keepForeign(row map[string]any) {
+	var foreign map[string]any
+	for name, v := range row {
+		if !ingest.KnownField(name) {
+			if foreign == nil {
+				foreign = map[string]any{}
+			}
+			foreign[name] = v
+			delete(row, name)
+		}
+	}
+	if foreign != nil {
+		if _, taken := row["metadata"]; !taken {
+			row["metadata"] = foreign
+		}
+	}
+}
+
+func (cmd *emitCmd) sender(s settings) (sender, error) {
+	if cmd.To != "" {
+		return &httpSender{base: strings.TrimSuffix(cmd.To, "/"), key: s.HTTP.APIKey.Reveal(), client: &http.Client{Timeout: 60 * time.Second}}, nil
+	}
+	if len(s.Kafka.Brokers) == 0 {
+		r, ok := findRunning(s.DataDir)
+		if !ok {
+			return nil, fmt.Errorf("nothing to send to: no 'evenhand up' runs on %s; start one, or give --to URL or kafka.brokers", s.DataDir)
+		}
+		s.Kafka.Brokers = []string{r.Kafka}
+	}
+	p, err := kafkaconn.NewProducer(s.kafka(), kafkaconn.DefaultProducerOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &kafkaSender{p: p, brokers: strings.Join(s.Kafka.Brokers, ",")}, nil
+}
+
+type kafkaSender struct {
+	p       *kafkaconn.Producer
+	brokers string
+}
+
+func (k *kafkaSender) to() string   { return k.brokers }
+func (k *kafkaSender) close() error { return k.p.Close() }
+
+func (k *kafkaSender) send(ctx context.Context, batch []event) error {
+	ms := make([]kafka.Message, len(batch))
+	for i, e := range batch {
+		ms[i] = kafka.Message{Topic: kafkaconn.Interactions, Key: []byte(e.id), Value: e.value}
+	}
+	return k.p.Produce(ctx, ms)
+}
+
+type httpSender struct {
+	base, key string
+	client    *http.Client
+}
+
+func (h *httpSender) to() string   { return h.base }
+func (h *httpSender) close() error { h.client.CloseIdleConnections(); return nil }
+
+// send posts NDJSON; when told to slow down it waits as long as it is asked to.
+func (h *httpSender) send(ctx context.Context, batch []event) error {
+	var body bytes.Buffer
+	for _, e := range batch {
+		body.Write(e.value)
+		body.WriteByte('\n')
+	}
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.base+"/v1/interactions", bytes.NewReader(body.Bytes()))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/x-ndjson")
+		if h.key != "" {
+			req.Header.Set("Authorization", "Bearer "+h.key)
+		}
+		res, err := h.client.Do(req)
+		if err != nil {
+			return err
+		}
+		answer, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
+		_ = res.Body.Close()
+		switch {
+		case res.StatusCode == http.StatusAccepted:
+			return nil
+		case res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable:
+			if err := wait(ctx, retryAfter(res)); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%s answered %s: %s", h.base, res.Status, strings.TrimSpace(string(answer)))
+		}
+	}
+}
+
+func retryAfter(res *http.Response) time.Duration {
+	if d, err := time.ParseDuration(res.Header.Get("Retry-After") + "s"); err == nil && d > 0 {
+		return min(d, time.Minute)
+	}
+	return time.Second
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

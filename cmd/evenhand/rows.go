@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+)
+
+// rowReader gives the rows of an input one by one with their line (or element) number, from 1.
+// A *rowError is about one row: the next call goes on behind it. Any other error is the end.
+type rowReader interface {
+	next() (row map[string]any, line int, err error)
+}
+
+type rowError struct{ err error }
+
+func (e *rowError) Error() string { return e.err.Error() }
+func (e *rowError) Unwrap() error { return e.err }
+
+// countingReader counts what was read, for progress.
+type countingReader struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+func openRows(r io.Reader, format, name string) (rowReader, error) {
+	br := bufio.NewReaderSize(r, 1<<20)
+	if format == "auto" {
+		format = guessFormat(br, name)
+	}
+	switch format {
+	case "csv":
+		c := csv.NewReader(br)
+		c.LazyQuotes = false
+		head, err := c.Read()
+		if err != nil {
+			return nil, fmt.Errorf("csv: the first line must name the columns: %w", err)
+		}
+		head[0] = strings.TrimPrefix(head[0], "\ufeff")
+		return &csvRows{c: c, head: append([]string(nil), head...)}, nil
+	case "json":
+		d := json.NewDecoder(br)
+		d.UseNumber()
+		if t, err := d.Token(); err != nil || t != json.Delim('[') {
+			return nil, errors.New("json: wants an array of objects; for one object a line use --format ndjson")
+		}
+		return &jsonRows{d: d}, nil
+	}
+	return &ndjsonRows{r: br}, nil
+}
+
+func guessFormat(br *bufio.Reader, name string) string {
+	if strings.HasSuffix(strings.ToLower(name), ".csv") {
+		return "csv"
+	}
+	head, _ := br.Peek(512)
+	if bytes.HasPrefix(bytes.TrimSpace(head), []byte("[")) {
+		return "json"
+	}
+	return "ndjson"
+}
+
+type ndjsonRows struct {
+	r    *bufio.Reader
+	line int
+}
+
+func (n *ndjsonRows) next() (map[string]any, int, error) {
+	for {
+		b, err := n.r.ReadBytes('\n')
+		if len(b) == 0 && err != nil {
+			return nil, n.line, err
+		}
+		n.line++
+		if b = bytes.TrimSpace(b); len(b) == 0 {
+			continue
+		}
+		row := map[string]any{}
+		d := json.NewDecoder(bytes.NewReader(b))
+		d.UseNumber()
+		if err := d.Decode(&row); err != nil {
+			return nil, n.line, &rowError{jsonFault(err)}
+		}
+		if _, err := d.Token(); !errors.Is(err, io.EOF) {
+			return nil, n.line, &rowError{errors.New("bad_json: more than one value on the line")}
+		}
+		return row, n.line, nil
+	}
+}
+
+type jsonRows struct {
+	d *json.Decoder
+	n int
+}
+
+func (j *jsonRows) next() (map[string]any, int, error) {
+	if !j.d.More() {
+		if _, err := j.d.Token(); err != nil {
+			return nil, j.n, fmt.Errorf("element %d: %w", j.n+1, jsonFault(err))
+		}
+		return nil, j.n, io.EOF
+	}
+	j.n++
+	row := map[string]any{}
+	if err := j.d.Decode(&row); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return nil, j.n, &rowError{jsonFault(err)}
+		}
+		return nil, j.n, fmt.Errorf("element %d: %w", j.n, jsonFault(err))
+	}
+	return row, j.n, nil
+}
+
+// jsonFault says what is wrong with JSON without quoting it.
+func jsonFault(err error) error {
+	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("bad_json: %s at byte %d", syntax.Error(), syntax.Offset)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("wrong_type: wants a JSON object, got %s", wrong.Value)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("bad_json: ends too early")
+	}
+	return err
+}
+
+type csvRows struct {
+	c    *csv.Reader
+	head []string
+}
+
+func (r *csvRows) next() (map[string]any, int, error) {
+	rec, err := r.c.Read()
+	line, _ := r.c.FieldPos(0)
+	var fault *csv.ParseError
+	switch {
+	case errors.As(err, &fault):
+		return nil, fault.StartLine, &rowError{fmt.Errorf("csv: %w", fault.Err)}
+	case err != nil:
+		return nil, line, err
+	}
+	row := map[string]any{}
+	for i, name := range r.head {
+		if rec[i] != "" {
+			row[name] = csvValue(name, rec[i])
+		}
+	}
+	return row, line, nil
+}
+
+// csvValue gives numbers and booleans of the event's typed fields their JSON type.
+func csvValue(field, s string) any {
+	switch field {
+	case "prompt_tokens", "response_tokens", "latency_ms", "estimated_cost_usd", "schema_version",
+		"contained_pii", "contained_proprietary", "contained_customer_data",
+		"messages", "metadata", "query_context", "group_attributes", "retrieved_context", "template", "redaction_summary":
+		var v any
+		d := json.NewDecoder(strings.NewReader(s))
+		d.UseNumber()
+		if d.Decode(&v) == nil {
+			return v
+		}
+	}
+	return s
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"text/tabwriter"
+
+	"github.com/evenhand/evenhand/detectors/bias"
+	"github.com/evenhand/evenhand/detectors/gate"
+	"github.com/evenhand/evenhand/detectors/rules"
+	"github.com/evenhand/evenhand/detectors/safety"
+)
+
+type rulesCmd struct {
+	List    rulesListCmd    `cmd:"" help:"List the rules."`
+	Test    rulesTestCmd    `cmd:"" help:"Run every rule's own sentences: must match, must not match."`
+	Explain rulesExplainCmd `cmd:"" help:"Say what a rule is for, when it fires and when not."`
+	Lint    rulesLintCmd    `cmd:"" help:"Check ids, severity ranges, sentences and patterns."`
+}
+
+// packsFlags choose the packs: the shipped ones or a folder of YAML files.
+type packsFlags struct {
+	Dir string `help:"Folder of YAML packs instead of the shipped ones." type:"existingdir" placeholder:"DIR"`
+}
+
+func (f packsFlags) load() ([]*rules.Pack, error) {
+	if f.Dir != "" {
+		return rules.Load(os.DirFS(f.Dir))
+	}
+	var all []*rules.Pack
+	for _, fsys := range []fs.FS{bias.Packs(), safety.Packs(), gate.Packs()} {
+		packs, err := rules.Load(fsys)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, packs...)
+	}
+	return all, nil
+}
+
+type rulesListCmd struct {
+	packsFlags
+	Kind string `help:"Only rules of this kind." placeholder:"charter.sex"`
+	JSON bool   `help:"Print JSON." name:"json"`
+}
+
+// Run lists the rules.
+func (cmd *rulesListCmd) Run(std *stdio) error {
+	packs, err := cmd.load()
+	if err != nil {
+		return err
+	}
+	type row struct {
+		ID          string `json:"id"`
+		Kind        string `json:"kind"`
+		Severity    string `json:"severity,omitempty"`
+		Pack        string `json:"pack"`
+		Version     string `json:"version"`
+		Description string `json:"description"`
+	}
+	var rows []row
+	for _, r := range rules.All(packs) {
+		if cmd.Kind == "" || r.Kind == cmd.Kind {
+			rows = append(rows, row{r.ID, r.Kind, string(r.Severity), r.Pack.ID, r.Pack.Version, r.Description})
+		}
+	}
+	if cmd.JSON {
+		return json.NewEncoder(std.out).Encode(rows)
+	}
+	t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RULE\tKIND\tSEVERITY\tDESCRIPTION")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.ID, r.Kind, r.Severity, r.Description)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "%d rules\n", len(rows))
+	return nil
+}
+
+type rulesTestCmd struct{ packsFlags }
+
+// Run tests the packs.
+func (cmd *rulesTestCmd) Run(std *stdio) error { return cmd.report(std, "test", rules.Test) }
+
+type rulesLintCmd struct{ packsFlags }
+
+// Run lints the packs.
+func (cmd *rulesLintCmd) Run(std *stdio) error { return cmd.report(std, "lint", rules.Lint) }
+
+// report prints the faults that examine finds; with faults the exit status is 3.
+func (f packsFlags) report(std *stdio, what string, examine func([]*rules.Pack) []rules.Fault) error {
+	packs, err := f.load()
+	if err != nil {
+		return err
+	}
+	faults := examine(packs)
+	for _, fault := range faults {
+		fmt.Fprintln(std.out, fault.Error())
+	}
+	sentences := 0
+	for _, r := range rules.All(packs) {
+		sentences += len(r.Match) + len(r.NoMatch)
+	}
+	fmt.Fprintf(std.out, "%s: %d packs, %d rules, %d sentences, %d faults\n", what, len(packs), len(rules.All(packs)), sentences, len(faults))
+	if len(faults) > 0 {
+		return exitCode(3)
+	}
+	return nil
+}
+
+type rulesExplainCmd struct {
+	packsFlags
+	ID string `arg:"" help:"Id of the rule."`
+}
+
+// Run explains one rule.
+func (cmd *rulesExplainCmd) Run(std *stdio) error {
+	packs, err := cmd.load()
+	if err != nil {
+		return err
+	}
+	text, ok := rules.Explain(packs, cmd.ID)
+	if !ok {
+		return fmt.Errorf("no rule %q; 'evenhand rules list' shows all", cmd.ID)
+	}
+	fmt.Fprint(std.out, text)
+	return nil
+}

@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/sources"
+)
+
+type scanCmd struct {
+	Workers int    `help:"Lines scanned at once." default:"0" placeholder:"N"`
+	Domain  string `help:"Domain profile of lines that name none." placeholder:"DOMAIN"`
+}
+
+func (scanCmd) Help() string {
+	return `Reads one JSON object a line: {"id": "...", "text": "..."} or a full interaction (see schemas/events). Writes one
+verdict a line, in the order of the input. A line that cannot be read gets {"id", "line", "error"} and the exit status is 3.
+
+Examples:
+  echo '{"id":"1","text":"Women are too emotional to lead."}' | evenhand scan
+  evenhand scan --domain hr < texts.jsonl > verdicts.jsonl`
+}
+
+// scanned is one line of output.
+type scanned struct {
+	ID              string        `json:"id"`
+	Score           audit.Score   `json:"score"`
+	Flag            bool          `json:"flag"`
+	Action          audit.Action  `json:"action"`
+	Scores          scanScores    `json:"scores"`
+	Flags           scanFlags     `json:"flags"`
+	Types           []string      `json:"types"`
+	Characteristics []string      `json:"characteristics"`
+	Categories      []string      `json:"categories"`
+	Findings        []scanFinding `json:"findings"`
+	Status          audit.Status  `json:"status,omitempty"` // only when the analysis is not done
+}
+
+type scanScores struct {
+	Bias          audit.Score `json:"bias"`
+	Toxicity      audit.Score `json:"toxicity"`
+	Safety        audit.Score `json:"safety"`
+	PII           audit.Score `json:"pii"`
+	Hallucination audit.Score `json:"hallucination"`
+}
+
+type scanFlags struct {
+	Bias          bool `json:"bias"`
+	Toxicity      bool `json:"toxicity"`
+	Safety        bool `json:"safety"`
+	PII           bool `json:"pii"`
+	Hallucination bool `json:"hallucination"`
+	Gate          bool `json:"gate"`
+}
+
+type scanFinding struct {
+	Rule           string         `json:"rule"`
+	Characteristic string         `json:"characteristic,omitempty"`
+	Category       string         `json:"category,omitempty"`
+	Severity       audit.Severity `json:"severity,omitempty"`
+	Score          audit.Score    `json:"score"`
+	Start          uint32         `json:"start"`
+	End            uint32         `json:"end"`
+	Side           audit.Side     `json:"side,omitempty"` // only for findings in the prompt
+	Evidence       string         `json:"evidence"`
+}
+
+type scanJob struct {
+	line int
+	in   []byte
+	out  *bytes.Buffer
+	bad  bool
+	done chan struct{}
+}
+
+// Run scans stdin to stdout.
+func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	d := defaultSettings()
+	d.Tenant.Default = "scan"
+	s, err := c.load(d)
+	if err != nil {
+		return err
+	}
+	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
+		return &settingsError{fmt.Errorf("--domain: %q is not one of %v", cmd.Domain, audit.Domains)}
+	}
+	a, err := newAnalyzer(s)
+	if err != nil {
+		return err
+	}
+	sc := &scanner{analyzer: a, decoder: ingest.NewDecoder(s.decoder()), domain: audit.Domain(cmd.Domain), now: time.Now().UTC().Truncate(time.Millisecond)}
+	bad, err := sc.run(ctx, std.in, std.out, cmd.Workers)
+	if err != nil {
+		return err
+	}
+	if bad > 0 {
+		fmt.Fprintf(std.err, "evenhand: %d lines could not be read; each has an \"error\" in the output\n", bad)
+		return exitCode(3)
+	}
+	return nil
+}
+
+type scanner struct {
+	analyzer *detectors.Analyzer
+	decoder  *ingest.Decoder
+	domain   audit.Domain
+	now      time.Time
+}
+
+// run scans in any order and writes in the order of the input; it holds a few hundred lines at once.
+func (sc *scanner) run(ctx context.Context, in io.Reader, out io.Writer, workers int) (bad int, err error) {
+	if workers <= 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	jobs, ordered := make(chan *scanJob, 64*workers), make(chan *scanJob, 64*workers)
+	g.Go(func() error {
+		defer close(jobs)
+		defer close(ordered)
+		r := bufio.NewReaderSize(in, 1<<20)
+		for line := 1; ; line++ {
+			b, err := readLine(r)
+			if len(bytes.TrimSpace(b)) > 0 {
+				j := &scanJob{line: line, in: b, done: make(chan struct{})}
+				select {
+				case ordered <- j:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				jobs <- j
+			}
+			if errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return fmt.Errorf("stdin: %w", err)
+			}
+		}
+	})
+	for range workers {
+		g.Go(func() error {
+			for j := range jobs {
+				sc.scan(ctx, j)
+				close(j.done)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		w := bufio.NewWriterSize(out, 1<<16)
+		for j := range ordered {
+			select {
+			case <-j.done:
+			default: // nothing ready: show what there is to a reader that waits
+				if err := w.Flush(); err != nil {
+					return fmt.Errorf("stdout: %w", err)
+				}
+				<-j.done
+			}
+			if j.bad {
+				bad++
+			}
+			if _, err := w.Write(j.out.Bytes()); err != nil {
+				return fmt.Errorf("stdout: %w", err)
+			}
+		}
+		return w.Flush()
+	})
+	return bad, g.Wait()
+}
+
+func readLine(r *bufio.Reader) ([]byte, error) {
+	b, err := r.ReadBytes('\n')
+	return bytes.TrimSuffix(b, []byte("\n")), err
+}
+
+// scan fills the job's output line.
+func (sc *scanner) scan(ctx context.Context, j *scanJob) {
+	j.out = &bytes.Buffer{}
+	enc := json.NewEncoder(j.out)
+	enc.SetEscapeHTML(false)
+	id, in, why := sc.read(j.in)
+	if why != "" {
+		j.bad = true
+		_ = enc.Encode(map[string]any{"id": id, "line": j.line, "error": why}) // into memory: cannot fail
+		return
+	}
+	_ = enc.Encode(verdictLine(id, in, sc.analyzer.Analyze(ctx, in)))
+}
+
+// read takes the short form {"id","text"} or a full interaction.
+func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why string) {
+	var short struct {
+		ID   json.RawMessage `json:"id"`
+		Text *string         `json:"text"`
+	}
+	err := json.Unmarshal(line, &short)
+	id = strings.Trim(string(short.ID), `"`)
+	if err == nil && short.Text != nil {
+		d := sc.domain
+		if d == "" {
+			d = audit.General
+		}
+		return id, &audit.Interaction{ID: audit.DeriveID("scan", id), GivenID: id, Tenant: "scan", Time: sc.now, Domain: d, Response: *short.Text}, ""
+	}
+	in, rej := sc.decoder.Decode(sources.Record{Time: sc.now, Value: line}, audit.Origin{Topic: "scan", BrokerTime: sc.now})
+	if rej != nil {
+		return id, nil, rej.Reason + ": " + rej.Detail
+	}
+	if sc.domain != "" && in.Domain == audit.General && in.DomainGiven == "" {
+		in.Domain = sc.domain
+	}
+	return id, in, ""
+}
+
+func verdictLine(id string, in *audit.Interaction, v *audit.Verdict) scanned {
+	out := scanned{
+		ID: id, Score: v.BiasSum.Capped(), Flag: v.Flagged, Action: v.Action,
+		Scores: scanScores{v.BiasSum.Capped(), v.Score(audit.ScoreToxicity), v.SafetySum.Capped(), v.Score(audit.ScorePII), v.Score(audit.ScoreHallucination)},
+		Types:  []string{}, Characteristics: []string{}, Categories: []string{}, Findings: []scanFinding{},
+	}
+	out.Flags = scanFlags{Bias: v.Flagged, Toxicity: out.Scores.Toxicity > 0, Safety: v.Unsafe, PII: out.Scores.PII > 0, Hallucination: out.Scores.Hallucination > 0, Gate: v.Gated}
+	if v.Status != audit.Done {
+		out.Status = v.Status
+	}
+	for _, f := range v.Findings {
+		sf := scanFinding{Rule: f.Rule, Severity: f.Severity, Score: f.Score, Start: f.Span.Start, End: f.Span.End, Evidence: f.Span.Slice(in.Text(f.Side))}
+		sf.Characteristic = string(f.Ground)
+		if f.Ground == "" {
+			sf.Category = f.Kind
+			if c, ok := strings.CutPrefix(f.Kind, "safety."); ok {
+				sf.Category = c
+			}
+		}
+		if f.Side == audit.Input {
+			sf.Side = f.Side
+		} else {
+			out.Types = appendNew(out.Types, f.Entity)
+			out.Characteristics = appendNew(out.Characteristics, sf.Characteristic)
+			out.Categories = appendNew(out.Categories, sf.Category)
+		}
+		out.Findings = append(out.Findings, sf)
+	}
+	slices.Sort(out.Types)
+	slices.Sort(out.Characteristics)
+	slices.Sort(out.Categories)
+	return out
+}
+
+func appendNew(list []string, s string) []string {
+	if s == "" || slices.Contains(list, s) {
+		return list
+	}
+	return append(list, s)
+}

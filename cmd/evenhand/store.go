@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/evenhand/evenhand/internal/chconn"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/store"
+	"github.com/evenhand/evenhand/store/migrate"
+)
+
+type migrateCmd struct {
+	storeFlags
+	Status bool `help:"Only list the migrations."`
+}
+
+// Run applies or lists the migrations.
+func (cmd *migrateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	s, cfg, err := cmd.target(c, engine.Writer)
+	if err != nil {
+		return err
+	}
+	o := s.schema(false)
+	if !cmd.Status {
+		if err := migrateStore(ctx, cfg, o); err != nil {
+			return err
+		}
+	}
+	db, err := openDB(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	list, err := migrate.List(ctx, db, o)
+	if err != nil {
+		return err
+	}
+	for _, m := range list {
+		state := "pending"
+		if m.Applied {
+			state = "applied " + m.AppliedAt.UTC().Format(time.RFC3339)
+		}
+		fmt.Fprintf(std.out, "%05d  %-36s %s\n", m.Version, m.Name, state)
+	}
+	return nil
+}
+
+type sqlCmd struct {
+	storeFlags
+	Query string `arg:"" help:"One SELECT, SHOW, DESCRIBE or EXPLAIN."`
+	JSON  bool   `help:"One JSON object a row instead of a table." name:"json"`
+}
+
+func (sqlCmd) Help() string {
+	return `Runs as a user that may only read. Use FINAL to see each event once.
+
+Examples:
+  evenhand sql "SELECT domain, count() FROM audit_current FINAL GROUP BY domain"
+  evenhand sql --json "SELECT * FROM llm_interaction_audit LIMIT 1"`
+}
+
+// Run runs the query.
+func (cmd *sqlCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	_, cfg, err := cmd.target(c, engine.Reader)
+	if err != nil {
+		return err
+	}
+	conn, err := chconn.Open(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if cmd.JSON {
+		return store.WriteJSON(ctx, std.out, conn, cmd.Query)
+	}
+	return store.WriteTSV(ctx, std.out, conn, cmd.Query)
+}
+
+type checkCmd struct {
+	storeFlags
+	JSON bool `help:"Print the whole report as JSON." name:"json"`
+}
+
+func (checkCmd) Help() string {
+	return `Proves from the store alone that every offset of the log was taken in, once: the commit markers tile each partition without
+gap or overlap, the tables hold what the markers say, each event has one verdict, and the flat read model equals the facts.
+Exit status 3 when something is wrong.`
+}
+
+// Run checks the store.
+func (cmd *checkCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	s, cfg, err := cmd.target(c, engine.Writer)
+	if err != nil {
+		return err
+	}
+	conn, err := chconn.Open(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	rep, err := store.New(conn, s.ClickHouse.Database).Check(ctx)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		enc := json.NewEncoder(std.out)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(rep); err != nil {
+			return err
+		}
+	} else {
+		printReport(std.out, rep)
+	}
+	if !rep.OK() {
+		return exitCode(3)
+	}
+	return nil
+}
+
+type ratesCmd struct {
+	storeFlags
+	Tenant string        `help:"Only this tenant; all when not given." placeholder:"NAME"`
+	Last   time.Duration `help:"Window that ends now." default:"168h"`
+	Top    int           `help:"Findings to show." default:"8"`
+	JSON   bool          `help:"Print JSON." name:"json"`
+}
+
+func (ratesCmd) Help() string {
+	return `Examples:
+  evenhand rates
+  evenhand rates --tenant acme --last 24h --json`
+}
+
+// Run prints rates and findings.
+func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	s, cfg, err := cmd.target(c, engine.Reader)
+	if err != nil {
+		return err
+	}
+	conn, err := chconn.Open(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	st := store.New(conn, s.ClickHouse.Database)
+	figures := st.AllTenants()
+	if cmd.Tenant != "" {
+		figures = &st.WithTenant(cmd.Tenant).Figures
+	}
+	now := time.Now()
+	w := store.Window{From: now.Add(-cmd.Last), To: now.Add(time.Minute)}
+	rates, err := figures.Rates(ctx, w)
+	if err != nil {
+		return err
+	}
+	coverage, err := figures.Coverage(ctx, w)
+	if err != nil {
+		return err
+	}
+	var top []store.TopFinding
+	if cmd.Top > 0 {
+		if top, err = figures.TopFindings(ctx, w, min(cmd.Top, 100)); err != nil {
+			return err
+		}
+	}
+	if cmd.JSON {
+		enc := json.NewEncoder(std.out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "rates": rates, "findings": top})
+	}
+	printRates(std.out, rates, top)
+	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without content, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.WithoutContent, coverage.Rejected)
+	return nil
+}
+
+// printRates prints the table of domains and kinds and the findings with their evidence.
+func printRates(out io.Writer, rates []store.DomainRates, top []store.TopFinding) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "DOMAIN\tCHARACTERISTIC\tEVENTS\tANALYSED\tRATE\tWILSON 95 %")
+	for _, d := range rates {
+		row := func(name string, r store.Rate) {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.1f %%\t%.1f – %.1f %%\n", d.Domain, name, r.K, r.N, 100*r.Rate, 100*r.Lower, 100*r.Upper)
+		}
+		row("any bias", d.Detected)
+		row("above threshold", d.Flagged)
+		for _, k := range d.Kinds {
+			row(strings.TrimPrefix(k.Kind, "charter."), k.Rate)
+		}
+	}
+	_ = t.Flush()
+	if len(top) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nTop findings")
+	t = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RULE\tSEVERITY\tINTERACTIONS\tEVIDENCE (newest of the strongest)\tEVENT")
+	for _, f := range top {
+		evidence := f.Evidence
+		if evidence == "" {
+			evidence = "(text dropped)"
+		} else {
+			evidence = fmt.Sprintf("%q", cut(evidence, 60))
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", f.Rule, f.Severity, f.Interactions, evidence, f.EventID)
+	}
+	_ = t.Flush()
+}
+
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// printReport prints what the check found.
+func printReport(out io.Writer, r *store.Report) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TOPIC\tPARTITION\tEPOCH\tOFFSETS\tMARKERS\tROWS\tREJECTED\tSKIPPED\tLOST")
+	for _, p := range r.Partitions {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d – %d\t%d\t%d\t%d\t%d\t%d\n", p.Topic, p.Partition, p.Epoch, p.Lo, p.Hi, p.Markers, p.Rows, p.Rejected, p.Skipped, p.Lost)
+	}
+	_ = t.Flush()
+	fmt.Fprintf(out, "\n%d interactions, %d delivered again, %d with another content under a known id, %d rejected\n", r.Interactions, r.Duplicates, r.IDConflicts, r.Rejected)
+	if r.OK() {
+		fmt.Fprintln(out, "OK: every offset is covered once, every event has one verdict, the read model equals the facts.")
+		return
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintf(out, "FAULT %s: %d", f.Code, f.Count)
+		if f.Topic != "" {
+			fmt.Fprintf(out, "  %s/%d epoch %d [%d, %d]", f.Topic, f.Partition, f.Epoch, f.Lo, f.Hi)
+		}
+		if len(f.Columns) > 0 {
+			fmt.Fprintf(out, "  columns %s", strings.Join(f.Columns, ", "))
+		}
+		for _, id := range f.Events {
+			fmt.Fprintf(out, "  %s", id)
+		}
+		fmt.Fprintln(out)
+	}
+}

@@ -1,0 +1,512 @@
+package broker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"go.uber.org/goleak"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+)
+
+// childEnv makes the test binary a broker on a folder, so that it can be killed.
+const childEnv = "EVENHAND_TEST_BROKER_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childEnv); dir != "" {
+		if err := child(dir); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child serves until its standard input ends. Writing beyond a limit on the size of files must be an
+// error, as a full disk is, not a signal.
+func child(dir string) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	opt := DefaultOptions(dir)
+	opt.Partitions, opt.TrimEvery = 1, 20*time.Millisecond
+	b, err := Start(context.Background(), opt)
+	if err != nil {
+		return err
+	}
+	fmt.Println("addr", b.Addr())
+	_, _ = bufio.NewReader(os.Stdin).ReadByte()
+	return b.Close(context.Background())
+}
+
+type process struct {
+	*exec.Cmd
+	conn kafkaconn.Config
+}
+
+func spawn(t *testing.T, dir string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+dir)
+	in, err := cmd.StdinPipe() // its end tells the child to stop, should this process die
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &process{Cmd: cmd}
+	t.Cleanup(func() { _ = in.Close(); p.kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	addr, ok := strings.CutPrefix(strings.TrimSpace(line), "addr ")
+	if err != nil || !ok {
+		t.Fatalf("the child says %q %v", line, err)
+	}
+	p.conn = connTo(addr)
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.Process.Kill()
+	_ = p.Wait()
+}
+
+func connTo(addr string) kafkaconn.Config {
+	conn := kafkaconn.DefaultConfig()
+	conn.Brokers = []string{addr}
+	return conn
+}
+
+func start(t *testing.T, opt Options) *Broker {
+	t.Helper()
+	b, err := Start(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeNow(t, b) })
+	return b
+}
+
+func closeNow(t *testing.T, b *Broker) {
+	t.Helper()
+	if err := b.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func oneOf(dir string) Options {
+	opt := DefaultOptions(dir)
+	opt.Partitions, opt.TrimEvery = 1, time.Hour
+	return opt
+}
+
+func produce(t *testing.T, conn kafkaconn.Config, topic string, values ...string) error {
+	t.Helper()
+	p, err := kafkaconn.NewProducer(conn, kafkaconn.DefaultProducerOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close(context.Background()) }()
+	msgs := make([]kafka.Message, len(values))
+	for i, v := range values {
+		msgs[i] = kafka.Message{Topic: topic, Value: []byte(v), Time: time.Unix(1e9, 0)}
+	}
+	return p.Produce(t.Context(), msgs)
+}
+
+func client(t *testing.T, conn kafkaconn.Config) *kafka.Client {
+	t.Helper()
+	cl, release, err := conn.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
+	return cl
+}
+
+func bounds(t *testing.T, conn kafkaconn.Config, topic string) (first, end int64) {
+	t.Helper()
+	res, err := client(t, conn).ListOffsets(t.Context(), &kafka.ListOffsetsRequest{Topics: map[string][]kafka.OffsetRequest{topic: {kafka.FirstOffsetOf(0), kafka.LastOffsetOf(0)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := res.Topics[topic][0]
+	return p.FirstOffset, p.LastOffset
+}
+
+// values reads partition 0 from an offset to its end.
+func values(t *testing.T, conn kafkaconn.Config, topic string, from int64) (out []string) {
+	t.Helper()
+	_, end := bounds(t, conn, topic)
+	cl := client(t, conn)
+	for next := from; next < end; {
+		res, err := cl.Fetch(t.Context(), &kafka.FetchRequest{Topic: topic, Offset: next, MinBytes: 1, MaxBytes: 8 << 20, MaxWait: time.Second})
+		if err == nil {
+			err = res.Error
+		}
+		if err != nil {
+			t.Fatalf("fetch %d: %v", next, err)
+		}
+		for {
+			r, err := res.Records.ReadRecord()
+			if err != nil {
+				break
+			}
+			v, err := kafka.ReadAll(r.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Offset >= next {
+				out, next = append(out, string(v)), r.Offset+1
+			}
+		}
+	}
+	return out
+}
+
+// commit moves the pipeline's position.
+func commit(t *testing.T, conn kafkaconn.Config, offset int64) {
+	t.Helper()
+	res, err := client(t, conn).OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{
+		GroupID: kafkaconn.PipelineGroup, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{kafkaconn.Interactions: {{Offset: offset}}},
+	})
+	if err == nil {
+		err = res.Topics[kafkaconn.Interactions][0].Error
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls for what another process does.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !cond(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func numbered(from, to int) (out []string) {
+	for i := from; i < to; i++ {
+		out = append(out, fmt.Sprintf("record %d", i))
+	}
+	return out
+}
+
+func TestReopenKeepsAll(t *testing.T) {
+	dir := t.TempDir()
+	b := start(t, oneOf(dir))
+	if err := produce(t, connTo(b.Addr()), kafkaconn.Interactions, numbered(0, 100)...); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, connTo(b.Addr()), 40)
+	closeNow(t, b)
+	b = start(t, oneOf(dir))
+	conn := connTo(b.Addr())
+	if got := values(t, conn, kafkaconn.Interactions, 40); len(got) != 60 || got[0] != "record 40" {
+		t.Fatalf("after reopening %d records from 40 on", len(got))
+	}
+	if first, end := bounds(t, conn, kafkaconn.Interactions); first != 40 || end != 100 {
+		t.Fatalf("the log holds [%d,%d), want [40,100): trimmed up to the commit at the start", first, end)
+	}
+}
+
+func TestOneOwner(t *testing.T) {
+	dir := t.TempDir()
+	start(t, oneOf(dir))
+	_, err := Start(t.Context(), oneOf(dir))
+	want := fmt.Sprintf("broker.dir: %s is in use by process %d; stop it, or choose another folder", dir, os.Getpid())
+	if err == nil || !strings.Contains(err.Error(), want) || audit.KindOf(err) != audit.KindInvalid {
+		t.Fatalf("a second broker: %v, want %q", err, want)
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	opt := oneOf(t.TempDir())
+	opt.Port = ln.Addr().(*net.TCPAddr).Port
+	_, err = Start(t.Context(), opt)
+	want := fmt.Sprintf("broker.port: 127.0.0.1:%d is taken by another process; choose another port, or 0 for a free one", opt.Port)
+	if err == nil || !strings.Contains(err.Error(), want) || audit.KindOf(err) != audit.KindInvalid {
+		t.Fatalf("%v, want %q", err, want)
+	}
+	opt.Port = 0 // and the folder is free again
+	b := start(t, opt)
+	if host, port, _ := net.SplitHostPort(b.Addr()); host != "127.0.0.1" || port == "0" {
+		t.Fatalf("listens on %s", b.Addr())
+	}
+}
+
+func TestEnsureFindsNothingToMend(t *testing.T) {
+	b := start(t, oneOf(t.TempDir()))
+	done, err := kafkaconn.Ensure(t.Context(), connTo(b.Addr()), kafkaconn.Topics(1), 1)
+	if err != nil || len(done.Created)+len(done.Warnings) > 0 {
+		t.Fatalf("%+v %v", done, err)
+	}
+}
+
+// TestKillWhileWriting kills the broker with writes under way: what was acknowledged is there.
+func TestKillWhileWriting(t *testing.T) {
+	dir := t.TempDir()
+	acked := map[string]bool{}
+	total := 0
+	for round := range 3 {
+		p := spawn(t, dir)
+		prod, err := kafkaconn.NewProducer(p.conn, kafkaconn.DefaultProducerOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		const callers = 4
+		results := make(chan []string, 1024)
+		for c := range callers {
+			go func() {
+				for i := 0; ; i++ {
+					batch := make([]string, 20)
+					msgs := make([]kafka.Message, len(batch))
+					for j := range batch {
+						batch[j] = fmt.Sprintf("%d/%d/%d/%d %s", round, c, i, j, strings.Repeat("x", 200))
+						msgs[j] = kafka.Message{Topic: kafkaconn.Interactions, Value: []byte(batch[j])}
+					}
+					if prod.Produce(ctx, msgs) != nil {
+						results <- nil
+						return
+					}
+					results <- batch
+				}
+			}()
+		}
+		killed, ended := false, 0
+		for n := 0; ended < callers; {
+			batch := <-results
+			if batch == nil {
+				ended++
+				continue
+			}
+			for _, v := range batch {
+				acked[v] = true
+			}
+			if n++; n >= 60 && !killed {
+				killed = true
+				p.kill()
+				cancel() // what is not answered by now never will be
+			}
+		}
+		cancel()
+		_ = prod.Close(context.Background())
+		if len(acked) == total {
+			t.Fatal("nothing was acknowledged in this round")
+		}
+		total = len(acked)
+	}
+	b := start(t, oneOf(dir))
+	found := map[string]bool{}
+	for _, v := range values(t, connTo(b.Addr()), kafkaconn.Interactions, 0) {
+		found[v] = true
+	}
+	for v := range acked {
+		if !found[v] {
+			t.Fatalf("an acknowledged record is lost (%d acknowledged, %d found)", len(acked), len(found))
+		}
+	}
+	t.Logf("%d acknowledged over three kills, all there", len(acked))
+}
+
+// TestKillAfterTrim: everything is consumed and trimmed, the broker is killed; offsets go on and the
+// consumer misses nothing.
+func TestKillAfterTrim(t *testing.T) {
+	dir := t.TempDir()
+	p := spawn(t, dir)
+	if err := produce(t, p.conn, kafkaconn.Interactions, numbered(0, 50)...); err != nil {
+		t.Fatal(err)
+	}
+	if err := produce(t, p.conn, kafkaconn.Interactions, numbered(50, 60)...); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, p.conn, 60)
+	eventually(t, "trimmed up to the last record", func() bool {
+		first, end := bounds(t, p.conn, kafkaconn.Interactions)
+		if first > 59 {
+			t.Fatalf("the last record is gone: [%d,%d)", first, end)
+		}
+		return first == 59
+	})
+	p.kill()
+
+	p = spawn(t, dir)
+	if err := produce(t, p.conn, kafkaconn.Interactions, numbered(60, 70)...); err != nil {
+		t.Fatal(err)
+	}
+	if got := values(t, p.conn, kafkaconn.Interactions, 60); len(got) != 10 || got[0] != "record 60" || got[9] != "record 69" {
+		t.Fatalf("from the position 60 on the consumer reads %q", got)
+	}
+	if _, end := bounds(t, p.conn, kafkaconn.Interactions); end != 70 {
+		t.Fatalf("the log ends at %d, want 70", end)
+	}
+}
+
+// TestFullDisk: a write that fails is an error, what was acknowledged stays, and writing goes on when
+// there is room again.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	p := spawn(t, dir)
+	setLimit(t, p.Process.Pid, 400<<10)
+	big := func(i int) string { return fmt.Sprintf("record %d ", i) + randomText(40<<10, i) }
+	acked := 0
+	var err error
+	for ; acked < 100; acked++ {
+		if err = produce(t, p.conn, kafkaconn.Interactions, big(acked)); err != nil {
+			break
+		}
+	}
+	if err == nil || acked == 0 || audit.KindOf(err) != audit.KindUnavailable {
+		t.Fatalf("after %d records: %v, want an error of class unavailable", acked, err)
+	}
+	setLimit(t, p.Process.Pid, 1<<30)
+	if err := produce(t, p.conn, kafkaconn.Interactions, big(acked)); err != nil {
+		t.Fatalf("with room again: %v", err)
+	}
+	p.kill()
+	b := start(t, oneOf(dir))
+	got := values(t, connTo(b.Addr()), kafkaconn.Interactions, 0)
+	if len(got) < acked+1 {
+		t.Fatalf("%d records are there, %d were acknowledged", len(got), acked+1)
+	}
+	for i := range acked + 1 {
+		if got[i] != big(i) {
+			t.Fatalf("record %d is another one", i)
+		}
+	}
+}
+
+// randomText does not compress.
+func randomText(n, seed int) string {
+	b := make([]byte, n)
+	x := uint64(seed)*2862933555777941757 + 3037000493
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		b[i] = byte('a' + x%26)
+	}
+	return string(b)
+}
+
+func TestCapRefusesUntilTrimmed(t *testing.T) {
+	opt := oneOf(t.TempDir())
+	opt.MaxLogBytes = 300 << 10
+	b := start(t, opt)
+	conn := connTo(b.Addr())
+	taken := 0
+	var err error
+	for ; taken < 100; taken++ {
+		if err = produce(t, conn, kafkaconn.Interactions, randomText(20<<10, taken)); err != nil {
+			break
+		}
+	}
+	if audit.KindOf(err) != audit.KindOverloaded || !b.Full() || taken < 5 {
+		t.Fatalf("after %d records of 20 KB: %v, full %t; want it refused as overloaded", taken, err, b.Full())
+	}
+	if err := produce(t, conn, kafkaconn.AuditStream, "goes on"); err != nil {
+		t.Fatalf("another topic: %v", err)
+	}
+	if err := b.Trim(t.Context()); err != nil || !b.Full() {
+		t.Fatalf("nothing was consumed, but full is %t (%v)", b.Full(), err)
+	}
+	commit(t, conn, int64(taken))
+	if err := b.Trim(t.Context()); err != nil || b.Full() {
+		t.Fatalf("all was consumed, but full is %t (%v)", b.Full(), err)
+	}
+	if err := produce(t, conn, kafkaconn.Interactions, "again"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTickTakesTextOffTheDisk: a day later, consumed text is in no file any more.
+func TestTickTakesTextOffTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	opt := oneOf(dir)
+	at := time.Now()
+	opt.now = func() time.Time { return at }
+	b := start(t, opt)
+	conn := connTo(b.Addr())
+	const text = "a text that must leave the disk"
+	if err := produce(t, conn, kafkaconn.Interactions, text); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, conn, 1)
+	work := func() {
+		t.Helper()
+		if err := b.tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	work()
+	if !onDisk(t, dir, text) {
+		t.Fatal("the test cannot see texts on the disk")
+	}
+	at = at.Add(tickAfter + time.Hour)
+	work()
+	if _, end := bounds(t, conn, kafkaconn.Interactions); end != 2 {
+		t.Fatalf("no tick was written: the log ends at %d", end)
+	}
+	commit(t, conn, 2)
+	work()
+	if onDisk(t, dir, text) {
+		t.Fatal("a consumed text is still on the disk a day later")
+	}
+	at = at.Add(tickAfter + time.Hour)
+	work()
+	if _, end := bounds(t, conn, kafkaconn.Interactions); end != 2 {
+		t.Fatal("a log that holds nothing but a tick got another one")
+	}
+	if v := b.cluster.TopicInfo(kafkaconn.Interactions).Configs["segment.bytes"]; v == nil || *v != strconv.Itoa(segmentBytes) {
+		t.Fatalf("the segment size was not set back")
+	}
+}
+
+func onDisk(t *testing.T, dir, text string) bool {
+	t.Helper()
+	found := false
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		found = found || bytes.Contains(raw, []byte(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,185 @@
+package engine_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evenhand/evenhand/internal/chconn"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/embedded/enginetest"
+)
+
+const (
+	denied        = 497
+	authFailed    = 516
+	quotaExceeded = 201
+	readonly      = 164
+	constraint    = 452
+	unknownTable  = 60
+	noCode        = 0
+)
+
+// TestUsers holds what each account may do. Codes are ClickHouse's.
+func TestUsers(t *testing.T) {
+	dir := t.TempDir()
+	e := enginetest.StartWith(t, engine.Options{Dir: dir, Private: []string{"texts"}})
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	for _, sql := range []string{
+		"CREATE TABLE facts (s String) ENGINE = MergeTree ORDER BY s",
+		"CREATE TABLE texts (s String) ENGINE = MergeTree ORDER BY s",
+		"INSERT INTO facts VALUES ('a')",
+		"SYSTEM FLUSH LOGS",
+	} {
+		mustExec(t, conn.Exec, sql)
+	}
+	byDefault := e.Config("default")
+	byDefault.Username, byDefault.Password, byDefault.Database = "default", "", ""
+	wrong := e.Config(engine.Writer)
+	wrong.Password += "x"
+	nobody := e.Config("nobody")
+
+	for _, tc := range []struct {
+		name string
+		cfg  chconn.Config
+		sql  string
+		code int
+	}{
+		{"wrong password", wrong, "SELECT 1", authFailed},
+		{"unknown user", nobody, "SELECT 1", authFailed},
+
+		{"default, stop listening", byDefault, "SYSTEM STOP LISTEN TCP", quotaExceeded},
+		{"default, our tables", byDefault, "SELECT * FROM evenhand.facts", quotaExceeded},
+		{"default, insert", byDefault, "INSERT INTO evenhand.facts SELECT 'x'", quotaExceeded},
+		{"default, file", byDefault, "SELECT * FROM file('/etc/hostname', 'TSV', 's String')", quotaExceeded},
+		{"default, shutdown", byDefault, "SYSTEM SHUTDOWN", quotaExceeded},
+
+		{"writer, file", e.Config(engine.Writer), "SELECT * FROM file('/etc/hostname', 'TSV', 's String')", denied},
+		{"writer, url", e.Config(engine.Writer), "SELECT * FROM url('http://127.0.0.1:1/', 'TSV', 's String')", denied},
+		{"writer, shutdown", e.Config(engine.Writer), "SYSTEM SHUTDOWN", denied},
+		{"writer, alter", e.Config(engine.Writer), "ALTER TABLE facts ADD COLUMN n UInt8", noCode},
+		{"writer, backup", e.Config(engine.Writer), "BACKUP TABLE facts TO File('one')", noCode},
+
+		{"reader, read", e.Config(engine.Reader), "SELECT * FROM facts", noCode},
+		{"reader, private table", e.Config(engine.Reader), "SELECT * FROM texts", noCode},
+		{"reader, limits below ours", e.Config(engine.Reader), "SELECT 1 SETTINGS max_execution_time = 5, max_threads = 1", noCode},
+		{"reader, no limits", e.Config(engine.Reader), "SELECT 1 SETTINGS max_execution_time = 0", constraint},
+		{"reader, no readonly", e.Config(engine.Reader), "SELECT 1 SETTINGS readonly = 0", readonly},
+		{"reader, insert", e.Config(engine.Reader), "INSERT INTO facts SELECT 'x'", denied},
+		{"reader, create", e.Config(engine.Reader), "CREATE TABLE more (s String) ENGINE = Memory", denied},
+		{"reader, drop", e.Config(engine.Reader), "DROP TABLE facts", denied},
+		{"reader, file", e.Config(engine.Reader), "SELECT * FROM file('/etc/hostname', 'TSV', 's String')", denied},
+		{"reader, url", e.Config(engine.Reader), "SELECT * FROM url('http://127.0.0.1:1/', 'TSV', 's String')", denied},
+		{"reader, others' queries", e.Config(engine.Reader), "SELECT * FROM system.query_log", denied},
+
+		{"grafana, read", e.Config(engine.Grafana), "SELECT * FROM facts", noCode},
+		{"grafana, private table", e.Config(engine.Grafana), "SELECT * FROM texts", denied},
+		{"grafana, insert", e.Config(engine.Grafana), "INSERT INTO facts SELECT 'x'", denied},
+		{"grafana, file", e.Config(engine.Grafana), "SELECT * FROM file('/etc/hostname', 'TSV', 's String')", denied},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := enginetest.Conn(t, tc.cfg).Exec(t.Context(), tc.sql)
+			if code := chconn.Code(err); code != tc.code || (code == noCode) != (err == nil) {
+				t.Errorf("code %d (%v), want %d", code, err, tc.code)
+			}
+		})
+	}
+
+	t.Run("http", func(t *testing.T) {
+		at := e.Endpoint(engine.Grafana)
+		for password, want := range map[string]string{at.Password: "1\n", "wrong": "AUTHENTICATION_FAILED"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at.HTTP+"/?query="+url.QueryEscape("SELECT count() FROM evenhand.facts"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.SetBasicAuth(string(at.User), password)
+			req.Close = true
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if err != nil || !strings.Contains(string(body), want) {
+				t.Errorf("%v %q, want %q", err, body, want)
+			}
+		}
+	})
+}
+
+// TestLogsHoldNoTexts runs statements that fail with a person's words in them.
+func TestLogsHoldNoTexts(t *testing.T) {
+	dir := t.TempDir()
+	e := enginetest.StartWith(t, engine.Options{Dir: dir})
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	const words = "Jane Doe lives here"
+	for _, sql := range []string{
+		"SELECT toUInt8('" + words + "')",
+		"SELECT throwIf(1, '" + words + "')",
+		"SELECT * FROM nowhere WHERE name = '" + words + "'",
+		"SELECT '" + words + "' broken (",
+	} {
+		err := conn.Exec(t.Context(), sql)
+		if err == nil {
+			t.Errorf("%s worked", sql)
+		}
+		if err := chconn.Wrap("test", err); strings.Contains(err.Error(), "'"+words) {
+			t.Errorf("the error shows it: %v", err)
+		}
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "log", "*"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no logs: %v", err)
+	}
+	for _, path := range logs {
+		b, err := os.ReadFile(path)
+		if err != nil || strings.Contains(string(b), words) {
+			t.Errorf("%s holds the words (%v)", path, err)
+		}
+		if strings.Contains(string(b), "<Debug>") || strings.Contains(string(b), "<Trace>") {
+			t.Errorf("%s is not held to warnings", path)
+		}
+	}
+}
+
+// TestServerSettings asks the engine what it made of config.xml and users.xml: a name it does not
+// know is ignored there without a word.
+func TestServerSettings(t *testing.T) {
+	e := enginetest.StartWith(t, engine.Options{MemoryBytes: 1 << 30})
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	for _, tc := range []struct{ table, name, want string }{
+		{"server_settings", "max_server_memory_usage", "1073741824"},
+		{"server_settings", "mark_cache_size", "33554432"},
+		{"server_settings", "uncompressed_cache_size", "0"},
+		{"server_settings", "background_pool_size", "2"},
+		{"server_settings", "background_schedule_pool_size", "4"},
+		{"merge_tree_settings", "number_of_free_entries_in_pool_to_lower_max_size_of_merge", "1"},
+		{"merge_tree_settings", "number_of_free_entries_in_pool_to_execute_mutation", "1"},
+		{"settings", "async_insert", "0"},
+		{"settings", "max_partitions_per_insert_block", "100"},
+		{"settings", "query_profiler_real_time_period_ns", "0"},
+	} {
+		var got string
+		if err := conn.QueryRow(t.Context(), "SELECT value FROM system."+tc.table+" WHERE name = '"+tc.name+"'").Scan(&got); err != nil || got != tc.want {
+			t.Errorf("%s: %q (%v), want %q", tc.name, got, err, tc.want)
+		}
+	}
+	mustExec(t, conn.Exec, "CREATE TABLE t (s String) ENGINE = MergeTree ORDER BY s")
+	mustExec(t, conn.Exec, "INSERT INTO t SELECT toString(sleep(0.06))")
+	mustExec(t, conn.Exec, "SYSTEM FLUSH LOGS")
+	var logs, zone string
+	var bounded uint64
+	err := conn.QueryRow(t.Context(), `SELECT arrayStringConcat(arraySort(groupArray(name)), ' '),
+		countIf(create_table_query LIKE '%TTL event_date + toIntervalDay(2)%'), any(timezone())
+		FROM system.tables WHERE database = 'system' AND engine LIKE '%MergeTree'`).Scan(&logs, &bounded, &zone)
+	if err != nil || logs != "part_log query_log" || bounded != 2 || zone != "UTC" {
+		t.Errorf("log tables %q, %d of them bounded, time zone %s (%v)", logs, bounded, zone, err)
+	}
+}
