@@ -2,9 +2,11 @@ package ingest
 
 import "strconv"
 
-// shown gives a name that the sender chose in a form fit for messages: quoted where needed, bounded.
-func shown(key []byte) string {
-	s := clip(string(key), maxName)
+func shown(key []byte) string { return Shown(string(key)) }
+
+// Shown gives a name that the sender chose in a form fit for messages: quoted where needed, bounded.
+func Shown(key string) string {
+	s := clip(key, maxName)
 	if q := strconv.Quote(s); q != `"`+s+`"` || s == "" {
 		return q
 	}

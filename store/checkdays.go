@@ -102,7 +102,7 @@ func (s *Store) checkDay(ctx context.Context, r *Report, d string, settled time.
 	args = append(append(args, facts.args...), flat.args...)
 	args = append(append(args, settled.UnixMilli()), verdicts.args...)
 	grouped := `SELECT any(id) AS id, countIf(src = 1) AS i, countIf(src = 2) AS a, countIf(src = 3 AND bad = 0) AS v, maxIf(judged, src = 1) AS i_judged,
-		maxIf(judged, src = 2) AS a_judged, maxIf(judged, src = 3) AS v_judged, groupBitXorIf(hf, src < 3) AS xf, groupBitXorIf(hv, src > 1) AS xv, maxIf(bad, src < 3) AS bad
+		maxIf(judged, src = 2) AS a_judged, maxIf(judged, src = 3) AS v_judged, groupBitXorIf(hf, src < 3) AS xf, groupBitXorIf(hv, src > 1) AS xv, maxIf(bad, src < 3) AS bad_key
 		FROM (` + inner + `) GROUP BY k`
 	conditions := []struct {
 		code FaultCode
@@ -113,7 +113,7 @@ func (s *Store) checkDay(ctx context.Context, r *Report, d string, settled time.
 		{FaultCurrentOrphan, "i = 0 AND a > 0 AND a_judged = 1"},
 		{FaultVerdictOrphan, "i = 0 AND a = 0 AND v = 1 AND v_judged = 1"},
 		{FaultCurrentUnequal, "i = 1 AND a = 1 AND (xf != 0 OR v = 1 AND xv != 0) OR a > 1"},
-		{FaultKeyWrong, "bad = 1"},
+		{FaultKeyWrong, "bad_key = 1"},
 	}
 	columns := []string{"countIf(v = 1)"}
 	for _, c := range conditions {

@@ -70,7 +70,7 @@ var filters = []struct {
 func TestListEqualsPlainFinal(t *testing.T) {
 	f := newFixture(t)
 	f.keepUnmerged()
-	const n = 700
+	const n = 260
 	first, other := series("acme", n), series("beta", 50)
 	f.write(first...)
 	f.write(other...)
@@ -114,7 +114,7 @@ func TestListEqualsPlainFinal(t *testing.T) {
 			if err := rows.Err(); err != nil {
 				t.Fatal(err)
 			}
-			for _, limit := range []int{7, store.MaxLimit} {
+			for _, limit := range []int{37, store.MaxLimit} {
 				if got := ids(all(t, f.WithTenant("acme"), tc.filter, limit)); !slices.Equal(got, want) {
 					t.Errorf("limit %d: got %d rows, want %d\n%v\n%v", limit, len(got), len(want), head(got), head(want))
 				}

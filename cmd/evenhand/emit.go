@@ -333,7 +333,7 @@ type kafkaSender struct {
 }
 
 func (k *kafkaSender) to() string   { return k.brokers }
-func (k *kafkaSender) close() error { return k.p.Close() }
+func (k *kafkaSender) close() error { return k.p.Close(context.Background()) }
 
 func (k *kafkaSender) send(ctx context.Context, batch []event) error {
 	ms := make([]kafka.Message, len(batch))

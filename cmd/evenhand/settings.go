@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -253,4 +254,9 @@ func (s settings) clickhouse() chconn.Config {
 	c.Addr, c.Database, c.Username, c.Password = h.Addr, h.Database, h.Username, h.Password.Reveal()
 	c.TLS, c.TLSCAFile = h.TLS, h.TLSCAFile
 	return c
+}
+
+// indent puts each fault on a line of its own.
+func indent(s string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n  ")
 }

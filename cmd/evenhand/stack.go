@@ -144,7 +144,7 @@ func (st *stack) startEmbedded(ctx context.Context) error {
 	g.Go(func() (err error) {
 		st.broker, err = broker.Start(ctx, broker.Options{
 			Dir: brokerDir(s), Port: s.Broker.Port, MaxLogBytes: s.Broker.CapMB << 20,
-			Partitions: s.Kafka.Partitions, Logger: st.log,
+			Partitions: s.Kafka.Partitions, Groups: map[string]string{kafkaconn.Interactions: s.Kafka.Group}, Logger: st.log,
 		})
 		return err
 	})
@@ -241,10 +241,10 @@ func (st *stack) close(ctx context.Context) {
 		_ = st.listener.Close()
 	}
 	if st.producer != nil {
-		warn("producer", st.producer.Close())
+		warn("producer", st.producer.Close(ctx))
 	}
 	if st.publisher != nil {
-		warn("publisher", st.publisher.Close())
+		warn("publisher", st.publisher.Close(ctx))
 	}
 	if st.conn != nil {
 		warn("clickhouse", st.conn.Close())

@@ -14,7 +14,7 @@ import (
 // TestPacks runs every file's own sentences and the lint rules, each file on its own, so that one
 // broken file does not hide the others. Run one by its name:
 //
-//	go test ./detectors/bias -run TestPacks/sex
+//	go test ./detectors/bias -run TestPacks/sex.en
 func TestPacks(t *testing.T) {
 	names, err := fs.Glob(Packs(), "packs/*.yaml")
 	if err != nil {
@@ -98,7 +98,7 @@ var exampleKinds = map[audit.Ground][]string{
 	audit.Property:          {"wealth-based discrimination", "access denial"},
 	audit.Birth:             {"birth-based discrimination", "origin prejudice"},
 	audit.Disability:        {"capability stereotypes", "exclusion", "slurs"},
-	audit.Age:               {"capability bias against older people", "capability bias against younger people"},
+	audit.Age:               {"Age-based capability bias (older)", "Age-based capability bias (younger)"},
 	audit.SexualOrientation: {"pathologization", "discrimination"},
 	audit.Nationality:       {"nationality stereotypes", "discrimination"},
 }

@@ -136,9 +136,6 @@ func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
 		eachInterval(cuts, newlineIs, func(k int) { a.kind[classOf[k]] = newline })
 	}
 	a.fill(cuts, classOf)
-	for b := utf8.RuneSelf; b < len(a.ascii); b++ {
-		a.ascii[b] = uint16(n + 1)
-	}
 	return a, bits
 }
 
@@ -193,20 +190,23 @@ func eachInterval(cuts []rune, s runeSet, f func(k int)) {
 // fill builds the look-up tables.
 func (a *alphabet) fill(cuts []rune, classOf []int) {
 	seen := map[[256]uint16]uint16{}
+	even := map[int]uint16{} // leaves of one class
 	k := 0
 	for p := range a.page {
+		first, last := rune(p<<8), rune(p<<8|0xff)
+		for first >= cuts[k+1] {
+			k++
+		}
+		if id, ok := even[classOf[k]]; ok && last < cuts[k+1] {
+			a.page[p] = id
+			continue
+		}
 		var leaf [256]uint16
-		for i := range leaf {
-			r := rune(p<<8 | i)
-			for r >= cuts[k+1] {
-				k++
+		for r, i := first, k; r <= last; r++ {
+			if r >= cuts[i+1] {
+				i++
 			}
-			leaf[i] = uint16(classOf[k])
-			if r < utf8.RuneSelf {
-				a.ascii[r] = uint16(classOf[k])
-			} else {
-				a.foreign[classOf[k]] = true
-			}
+			leaf[r&0xff] = uint16(classOf[i])
 		}
 		id, ok := seen[leaf]
 		if !ok {
@@ -214,7 +214,19 @@ func (a *alphabet) fill(cuts []rune, classOf []int) {
 			seen[leaf] = id
 			a.leaf = append(a.leaf, leaf)
 		}
+		if last < cuts[k+1] {
+			even[classOf[k]] = id
+		}
 		a.page[p] = id
+	}
+	for c := range a.ascii {
+		a.ascii[c] = uint16(a.end + 1)
+		if c < utf8.RuneSelf {
+			a.ascii[c] = a.leaf[a.page[0]][c]
+		}
+	}
+	for i, c := range classOf {
+		a.foreign[c] = a.foreign[c] || cuts[i] >= utf8.RuneSelf
 	}
 }
 

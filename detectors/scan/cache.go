@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"maps"
 	"regexp/syntax"
 	"slices"
 	"sync"
@@ -14,8 +15,8 @@ import (
 // step over the symbol that follows it.
 //
 // All goroutines share one cache. Reading takes no lock: an entry is published atomically after the
-// state it leads to. When the cache is full, each goes on in a new one and takes its own state along;
-// nothing depends on what a cache still holds.
+// state it leads to. When the cache is full, each goes on in its successor and takes its own state
+// along; nothing depends on what a cache holds.
 type cache struct {
 	p       *program
 	columns uint32
@@ -61,6 +62,19 @@ func newCache(p *program, maxStates int) *cache {
 	c.key = keyOf(c.key, baseBegin, nil, nil)
 	c.intern()
 	return c
+}
+
+// grown is a cache for more states with everything that is in this one.
+func (c *cache) grown(maxStates int) *cache {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := newCache(c.p, maxStates)
+	for i := range c.table {
+		g.table[i] = atomic.LoadUint32(&c.table[i])
+	}
+	copy(g.states, c.states[:c.n])
+	g.rows, g.n = maps.Clone(c.rows), c.n
+	return g
 }
 
 // begin is the row of the beginning of a text.

@@ -102,34 +102,42 @@ func (m *matcher) match(text string, entry uint32, start int) int {
 // symbol; what is preferred less than that is given up.
 func (m *matcher) step(holds syntax.EmptyOp, class int) bool {
 	m.reset()
-	m.next = m.next[:0]
+	next, stack := m.next[:0], m.stack[:0]
+	inst, seen, gen := m.p.inst, m.seen, m.gen
 	for _, pc := range m.now {
-		m.stack = append(m.stack[:0], pc)
-		for len(m.stack) > 0 {
-			pc := m.stack[len(m.stack)-1]
-			m.stack = m.stack[:len(m.stack)-1]
-			if m.seen[pc] == m.gen {
-				continue
-			}
-			m.seen[pc] = m.gen
-			switch in := &m.p.inst[pc]; in.op {
-			case symbol:
-				if m.p.sets[in.arg].has(class) {
-					m.next = append(m.next, in.out)
+		for {
+			in := &inst[pc]
+			if seen[pc] != gen {
+				seen[pc] = gen
+				switch in.op {
+				case symbol:
+					if m.p.sets[in.arg].has(class) {
+						next = append(next, in.out)
+					}
+				case alt:
+					stack = append(stack, in.arg)
+					pc = in.out
+					continue
+				case pass:
+					pc = in.out
+					continue
+				case assert:
+					if syntax.EmptyOp(in.arg)&^holds == 0 {
+						pc = in.out
+						continue
+					}
+				case match:
+					m.next, m.stack = next, stack
+					return true
 				}
-			case alt:
-				m.stack = append(m.stack, in.arg, in.out)
-			case pass:
-				m.stack = append(m.stack, in.out)
-			case assert:
-				if syntax.EmptyOp(in.arg)&^holds == 0 {
-					m.stack = append(m.stack, in.out)
-				}
-			case match:
-				return true
 			}
+			if len(stack) == 0 {
+				break
+			}
+			pc, stack = stack[len(stack)-1], stack[:len(stack)-1]
 		}
 	}
+	m.next, m.stack = next, stack
 	return false
 }
 

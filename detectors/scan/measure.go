@@ -8,29 +8,33 @@ import (
 // endless stands for "no bound" in lengths; sums and products stop there.
 const endless = 1 << 30
 
-// length is how many bytes of text an expression may match.
-type length struct{ min, max int }
+// length is how much text an expression may match: at least min and at most max bytes, or at most
+// runes bytes if all of them are ASCII.
+type length struct{ min, max, runes int }
+
+var never = length{min: endless} // the length of an expression that cannot match
 
 func (l length) plus(o length) length {
-	return length{min(l.min+o.min, endless), min(l.max+o.max, endless)}
+	return length{min(l.min+o.min, endless), min(l.max+o.max, endless), min(l.runes+o.runes, endless)}
+}
+
+func (l length) or(o length) length {
+	return length{min(l.min, o.min), max(l.max, o.max), max(l.runes, o.runes)}
 }
 
 // times is the length of lo..hi repetitions; hi < 0 is no bound.
 func (l length) times(lo, hi int) length {
-	r := length{min(l.min*lo, endless), endless}
-	if hi >= 0 {
-		r.max = min(l.max*hi, endless)
-	} else if l.max == 0 {
-		r.max = 0
+	if hi < 0 {
+		hi = endless
 	}
-	return r
+	return length{min(l.min*lo, endless), min(l.max*hi, endless), min(l.runes*hi, endless)}
 }
 
-// measure bounds the length of every match of re. An expression that cannot match has min endless.
+// measure bounds the length of every match of re.
 func measure(re *syntax.Regexp) length {
 	switch re.Op {
 	case syntax.OpNoMatch:
-		return length{endless, 0}
+		return never
 	case syntax.OpLiteral:
 		var l length
 		for _, r := range re.Rune {
@@ -40,7 +44,7 @@ func measure(re *syntax.Regexp) length {
 	case syntax.OpCharClass:
 		return runeLength(re.Rune)
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return length{1, utf8.UTFMax}
+		return runeLength(anyRune)
 	case syntax.OpCapture:
 		return measure(re.Sub[0])
 	case syntax.OpStar:
@@ -58,10 +62,9 @@ func measure(re *syntax.Regexp) length {
 		}
 		return l
 	case syntax.OpAlternate:
-		l := length{endless, 0}
+		l := never
 		for _, sub := range re.Sub {
-			m := measure(sub)
-			l = length{min(l.min, m.min), max(l.max, m.max)}
+			l = l.or(measure(sub))
 		}
 		return l
 	}
@@ -98,9 +101,9 @@ func solid(re *syntax.Regexp) (n int, loop bytes) {
 // runeLength is the length of one rune of the set; U+FFFD is also any byte that is not valid UTF-8.
 func runeLength(s runeSet) length {
 	if len(s) == 0 {
-		return length{endless, 0}
+		return never
 	}
-	l := length{encodedLen(s[0]), encodedLen(s[len(s)-1])}
+	l := length{encodedLen(s[0]), encodedLen(s[len(s)-1]), 1}
 	for i := 0; i < len(s); i += 2 {
 		if s[i] <= utf8.RuneError && utf8.RuneError <= s[i+1] {
 			l.min = 1

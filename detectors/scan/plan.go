@@ -19,8 +19,10 @@ type chain struct {
 	bytes bytes
 	loop  bytes
 	solid int
-	// reach is how far the end of the last part may be from the end of the first.
-	reach length
+	// reach is how far the end of the last part may be from the end of the first, and between what
+	// bytes may stand there.
+	reach   length
+	between bytes
 }
 
 // joint is one part of a chain.
@@ -157,7 +159,7 @@ func (b *builder) add(re *syntax.Regexp) {
 		b.start, b.bytes = l, bytesIn(way)
 		b.solid, b.loop = solid(way)
 	} else {
-		b.reach = b.reach.plus(l)
+		b.reach, b.between = b.reach.plus(l), b.between.or(bytesIn(way))
 	}
 	b.parts = append(b.parts, joint{re: clip(re), after: l})
 	b.gap = nil

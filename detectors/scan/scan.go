@@ -42,6 +42,8 @@ const (
 	defaultStates = 1 << 15
 	defaultBytes  = 8 << 20
 	leastStates   = 16
+	firstStates   = 256 // a cache begins with so many and grows by growth
+	growth        = 4
 )
 
 // ErrEmpty refuses a pattern that can match the empty string.
@@ -86,7 +88,7 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 		s.maxStates = min(defaultStates, defaultBytes/(4*s.program.alphabet.columns()))
 	}
 	s.maxStates = max(s.maxStates, leastStates)
-	s.cache.Store(newCache(s.program, s.maxStates))
+	s.cache.Store(newCache(s.program, min(firstStates, s.maxStates)))
 	s.walks.New = func() any { return newWalk(s) }
 	return s, nil
 }
@@ -141,14 +143,19 @@ func (s *Scanner) Scan(text string, dst []Match) []Match {
 	return dst
 }
 
-// renew gives an emptier cache than the given full one.
+// renew gives the successor of a full cache: a larger one, or an empty one if it cannot grow.
 func (s *Scanner) renew(full *cache) *cache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.cache.Load()
-	if c == full {
-		c = newCache(s.program, s.maxStates)
-		s.cache.Store(c)
+	if c != full {
+		return c // somebody else was faster
 	}
+	if n := len(full.states); n < s.maxStates {
+		c = full.grown(min(n*growth, s.maxStates))
+	} else {
+		c = newCache(s.program, min(firstStates, s.maxStates))
+	}
+	s.cache.Store(c)
 	return c
 }

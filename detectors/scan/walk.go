@@ -1,6 +1,9 @@
 package scan
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unicode/utf8"
+)
 
 // walk is what one call of Scan works with. Between calls it lies in a pool.
 type walk struct {
@@ -12,6 +15,7 @@ type walk struct {
 	hits    []int32 // the patterns that are hit
 	merged  []interval
 	matcher matcher
+	foreign bool // there was a byte above 0x7f
 }
 
 func newWalk(s *Scanner) *walk {
@@ -32,11 +36,12 @@ func (w *walk) reset() {
 			st.ends[j] = emptied(st.ends[j])
 		}
 		st.starts = emptied(st.starts)
-		st.used, st.last = 0, 0
+		st.used, st.wall, st.seen, st.last = 0, 0, 0, 0
 	}
 	for _, p := range w.hits {
 		w.hit[p] = false
 	}
+	w.foreign = false
 	w.open, w.hits, w.merged, w.cache = w.open[:0], w.hits[:0], emptied(w.merged), nil
 }
 
@@ -83,6 +88,7 @@ func (w *walk) filter(text string) {
 		if e&matched != 0 {
 			w.report(text, w.cache.stateAt(row).found, i)
 		}
+		w.foreign = w.foreign || text[i] >= utf8.RuneSelf
 		i += width
 	}
 	if e := w.next(&row, a.end); e&matched != 0 {

@@ -42,6 +42,7 @@ type Metrics interface {
 type Limits struct {
 	Body     int64 // bytes of a request. Default 16 MiB
 	Events   int   // events of a request. Default 10,000
+	Message  int   // bytes of one message: key, stamped event and headers. Default: the decoder's limit alone
 	InFlight int   // requests served at once; more are answered 429. Default 64
 }
 

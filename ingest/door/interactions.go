@@ -101,7 +101,20 @@ func (s *server) message(value []byte, tenant, traceparent string) (m Message, i
 	}
 	headers = append(headers, audit.Header{Key: ingest.HeaderTraceparent, Value: []byte(traceOf(in))})
 	id = in.ID.String()
-	return Message{Key: []byte(id), Value: value, Headers: headers}, id, nil
+	m = Message{Key: []byte(id), Value: value, Headers: headers}
+	if limit := s.Limits.Message; limit > 0 && m.size() > limit {
+		return m, "", []ingest.Fault{{Code: ingest.TooLarge, Message: fmt.Sprintf("the event and its headers have %d bytes; at most %d are taken", m.size(), limit)}}
+	}
+	return m, id, nil
+}
+
+// size is what the message takes in the log, framing included.
+func (m *Message) size() int {
+	n := 32 + len(m.Key) + len(m.Value)
+	for _, h := range m.Headers {
+		n += 10 + len(h.Key) + len(h.Value)
+	}
+	return n
 }
 
 // traceOf gives the traceparent under which the event travels on; without a span of the caller's, a

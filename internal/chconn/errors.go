@@ -119,9 +119,9 @@ func Code(err error) int {
 	return 0
 }
 
-// Wrap classes err and puts the operation before it. The server's message is shown without the
-// values it quotes and cut at 300 bytes, because it may repeat what was sent; errors.As still finds
-// the exception, whose own Error method shows it whole. Already classed errors only gain the operation.
+// Wrap classes err and puts the operation before it. The server's message is shown up to the first
+// value it quotes (see [Redact]), because it may repeat what was sent; errors.As still finds the
+// exception, whose own Error method shows it whole. Already classed errors only gain the operation.
 func Wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -134,7 +134,7 @@ func Wrap(op string, err error) error {
 	return audit.E(op, kind, err)
 }
 
-// quiet shows an error without quoted values.
+// quiet shows an error without the values it quotes.
 type quiet struct{ err error }
 
 func (q *quiet) Unwrap() error { return q.err }
@@ -150,28 +150,15 @@ func (q *quiet) Error() string {
 // maxMessage bounds what is shown of a message, in bytes.
 const maxMessage = 300
 
-// Redact replaces what stands between single quotes, double quotes excepted (they hold names), and
-// cuts the rest at 300 bytes.
+// Redact cuts a message before the first quoted value, and at 300 bytes. An apostrophe inside a word
+// is no quote.
 func Redact(msg string) string {
-	var b strings.Builder
-	quoted := false
-	for i := 0; i < len(msg); i++ {
-		c := msg[i]
-		switch {
-		case quoted && c == '\\':
-			i++
-		case c == '\'':
-			if quoted = !quoted; quoted {
-				b.WriteString("'…")
-			} else {
-				b.WriteByte(c)
-			}
-		case !quoted:
-			b.WriteByte(c)
-		}
-		if b.Len() >= maxMessage {
-			return strings.ToValidUTF8(b.String(), "") + "…"
+	for i := range len(msg) {
+		if i >= maxMessage || msg[i] == '\'' && (i == 0 || !letter(msg[i-1])) {
+			return strings.ToValidUTF8(msg[:i], "") + "…"
 		}
 	}
-	return strings.ToValidUTF8(b.String(), "")
+	return strings.ToValidUTF8(msg, "")
 }
+
+func letter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/segmentio/kafka-go/compress"
@@ -61,7 +62,7 @@ func appendRecords(c *sources.Chunk, b *batch, from int64) error {
 	}
 	at := time.UnixMilli(b.maxTimestamp).UTC()
 	d := decoder{b: payload}
-	kept := len(c.Records)
+	kept, last := len(c.Records), b.base-1
 	// The count comes from the sender: it may not size memory by itself. A record has 7 bytes or more.
 	if n := min(int(b.count), len(payload)/7+1); cap(c.Records)-kept < n {
 		grown := make([]sources.Record, kept, kept+n)
@@ -79,10 +80,11 @@ func appendRecords(c *sources.Chunk, b *batch, from int64) error {
 			r.Headers = append(r.Headers, audit.Header{Key: key, Value: d.varbytes()})
 			tick = tick || key == TickHeader
 		}
-		if d.err != nil || r.Offset > b.last {
+		if d.err != nil || r.Offset <= last || r.Offset > b.last {
 			c.Records = c.Records[:kept]
 			return errMalformed
 		}
+		last = r.Offset
 		if r.Offset >= from && !tick {
 			c.Records = append(c.Records, r)
 		}
@@ -101,17 +103,28 @@ func (b *batch) inflate() ([]byte, error) {
 	}
 	r := codec.NewReader(bytes.NewReader(b.payload))
 	defer func() { _ = r.Close() }()
-	var out bytes.Buffer
-	out.Grow(4 * len(b.payload))
-	n, err := io.Copy(&out, io.LimitReader(r, maxInflated+1))
+	out := scratch.Get().(*bytes.Buffer)
+	out.Reset()
+	n, err := io.Copy(out, io.LimitReader(r, maxInflated+1))
+	defer func() {
+		if out.Cap() <= maxScratch {
+			scratch.Put(out)
+		}
+	}()
 	switch {
 	case n > maxInflated:
 		return nil, errInflated
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", codec.Name(), err)
 	}
-	return out.Bytes(), nil
+	return bytes.Clone(out.Bytes()), nil
 }
+
+// scratch holds buffers to unpack into: what is unpacked is of unknown size, and growing a fresh
+// buffer each time costs more than unpacking.
+var scratch = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+const maxScratch = 8 << 20 // larger buffers are not kept
 
 func undecodable(b *batch, offset int64, err error) sources.Record {
 	return sources.Record{

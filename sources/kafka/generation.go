@@ -69,12 +69,12 @@ func (g *generation) Commit(ctx context.Context, next map[int]int64) error {
 		return nil
 	}
 	g.log.onError("commit", err)
-	for _, gone := range []kafka.Error{kafka.IllegalGeneration, kafka.UnknownMemberId, kafka.RebalanceInProgress, kafka.FencedInstanceID} {
-		if errors.Is(err, gone) {
-			return sources.ErrGenerationEnded
-		}
-	}
-	if g.over.Load() {
+	var answer kafka.Error
+	switch {
+	case !errors.As(err, &answer): // the generation's only connection is lost, and with it the generation
+		return sources.ErrGenerationEnded
+	case answer == kafka.IllegalGeneration, answer == kafka.UnknownMemberId, answer == kafka.RebalanceInProgress,
+		answer == kafka.FencedInstanceID, g.over.Load():
 		return sources.ErrGenerationEnded
 	}
 	return kafkaconn.E("sources/kafka: commit", err)

@@ -13,10 +13,10 @@ import (
 	"github.com/evenhand/evenhand/internal/chconn"
 )
 
-// Endpoint is where a user reaches the engine.
+// Endpoint is where a user reaches the engine from another program.
 type Endpoint struct {
-	Native   string // host:port of the native protocol
-	HTTP     string // host:port of HTTP
+	Native   string // host:port of the native protocol; stays while the engine runs
+	HTTP     string // host:port of HTTP; may change when the engine is restarted
 	Database string
 	User     User
 	Password string `json:"-"`
@@ -68,42 +68,48 @@ func Running(dir string, u User) (Endpoint, error) {
 	return p.endpoint(u, trim(secret)), nil
 }
 
-// ports are where one child listens on 127.0.0.1. They are also kept in the data folder.
+// ports are those of one child on 127.0.0.1, and the guard's. The data folder keeps those that
+// others need.
 type ports struct {
-	Native int `json:"native"`
+	Guard  int `json:"native"`
 	HTTP   int `json:"http"`
 	PID    int `json:"pid"` // the child's
+	native int // the child's own, see guard
 }
 
-func (p ports) native() string { return local(p.Native) }
-
 func (p ports) endpoint(u User, password string) Endpoint {
-	return Endpoint{Native: p.native(), HTTP: local(p.HTTP), Database: Database, User: u, Password: password, PID: p.PID}
+	return Endpoint{Native: local(p.Guard), HTTP: local(p.HTTP), Database: Database, User: u, Password: password, PID: p.PID}
 }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// choose picks the ports of the next child: those asked for, else those of the last child when
+// choose picks the ports of the next child: the one asked for, else those of the last child when
 // they are still free, else any free ones. Another process may take one before the child does; the
 // child then ends, and the next one gets others.
-func choose(native, http int, last ports) (p ports, err error) {
-	if p.Native, err = free("engine.native_port", native, last.Native); err != nil {
+func choose(http int, last ports) (p ports, err error) {
+	p = ports{Guard: last.Guard}
+	if p.native, err = free(last.native); err != nil {
 		return p, err
 	}
-	p.HTTP, err = free("engine.http_port", http, last.HTTP)
-	if err == nil && p.HTTP == p.Native { // given back by the kernel at once
-		err = errors.New("the same free port was offered twice")
+	if http != 0 {
+		p.HTTP, err = probe(http)
+		return p, taken("engine.http_port", http, err)
+	}
+	if p.HTTP, err = free(last.HTTP); err == nil && p.HTTP == p.native { // offered again at once
+		err = errors.New("no two free ports")
 	}
 	return p, err
 }
 
-func free(key string, asked, last int) (int, error) {
-	if asked != 0 {
-		if _, err := probe(asked); err != nil {
-			return 0, audit.E("embedded/engine: start", audit.KindInvalid, fmt.Errorf("%s: %d cannot be used (%w); choose another, or 0 for any free one", key, asked, err))
-		}
-		return asked, nil
+func taken(key string, port int, err error) error {
+	if err == nil {
+		return nil
 	}
+	return audit.E("embedded/engine: listen", audit.KindInvalid, fmt.Errorf("%s: %d cannot be used (%w); choose another, or 0 for any free one", key, port, err))
+}
+
+// free gives last if it is free and any free port else.
+func free(last int) (int, error) {
 	if last != 0 {
 		if port, err := probe(last); err == nil {
 			return port, nil

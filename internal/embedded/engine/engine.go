@@ -1,7 +1,7 @@
 // Package engine runs the embedded store: a real ClickHouse server, out of the library libchdb.so,
 // as a child process of this binary (linux/amd64, no cgo).
 //
-// Clients speak the native protocol or HTTP to it on 127.0.0.1, exactly as to a server outside. It
+// Clients speak the native protocol or HTTP to it on 127.0.0.1, as to a server outside. It
 // costs about 250 MB and one to two per cent of a core when idle, and is ready within a second.
 // A crash of the engine leaves this process alone: the child is started again over the same data,
 // with back-off. The death of this process, even by kill -9, ends the child.
@@ -73,6 +73,7 @@ type Engine struct {
 	opts      Options
 	files     layout
 	passwords map[User]string
+	guard     *guard
 	log       *slog.Logger
 
 	cancel context.CancelFunc // asks the supervisor to stop
@@ -105,13 +106,18 @@ func Start(ctx context.Context, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, audit.E(op, audit.KindInvalid, errors.Join(err, held.Close()))
 	}
+	listener, err := net.Listen("tcp", local(opts.NativePort))
+	if err != nil {
+		return nil, errors.Join(taken("engine.native_port", opts.NativePort, err), held.Close())
+	}
 
 	running, cancel := context.WithCancel(context.Background())
 	e := &Engine{
 		opts: opts, files: files, passwords: passwords, log: opts.Logger,
 		cancel: cancel, hurry: make(chan struct{}), done: make(chan struct{}),
-		up: make(chan struct{}),
+		ports: ports{Guard: listener.Addr().(*net.TCPAddr).Port}, up: make(chan struct{}),
 	}
+	e.guard = newGuard(listener, passwords, e.Dial)
 	began := time.Now()
 	started := make(chan error, 1)
 	go e.supervise(running, held, started)
@@ -175,8 +181,7 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// Endpoint tells where the engine listens now, for programs that connect by themselves. The ports
-// may change when the engine is restarted and a port was taken meanwhile.
+// Endpoint tells where the engine is reached now by programs that connect by themselves.
 func (e *Engine) Endpoint(u User) Endpoint {
 	e.mu.Lock()
 	p := e.ports
@@ -184,16 +189,18 @@ func (e *Engine) Endpoint(u User) Endpoint {
 	return p.endpoint(u, e.passwords[u])
 }
 
-// Config gives what [chconn.Open] needs. Connections opened with it follow the engine to other
-// ports, and wait within their DialTimeout for an engine that is being restarted.
+// Config gives what [chconn.Open] needs in this process. Connections opened with it go to the engine
+// directly, follow it to other ports, and wait within their DialTimeout while it is being restarted.
+// A changed Database must exist: libchdb ends when a connection names another.
 func (e *Engine) Config(u User) chconn.Config {
 	c := e.Endpoint(u).Config()
 	c.Dial = e.Dial
 	return c
 }
 
-// Dial opens a connection to the native port as it is now, whatever addr says; it waits for an
-// engine that is being restarted until ctx ends. It fits clickhouse-go's Options.DialContext.
+// Dial opens a connection to the engine's own native port as it is now, whatever addr says; it
+// waits for an engine that is being restarted until ctx ends. It fits clickhouse-go's
+// Options.DialContext. Only sign in there with what Config gives, see Config.
 func (e *Engine) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	for {
 		e.mu.Lock()
@@ -206,7 +213,7 @@ func (e *Engine) Dial(ctx context.Context, _ string) (net.Conn, error) {
 		case <-e.done:
 			return nil, audit.E("embedded/engine: dial", audit.KindUnavailable, net.ErrClosed)
 		}
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.native())
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", local(p.native))
 		if err == nil {
 			return conn, nil
 		}

@@ -185,14 +185,14 @@ func TestChildKilled(t *testing.T) {
 	mustExec(t, conn.Exec, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS fsync_after_insert = 1, fsync_part_directory = 1")
 	for round := range 3 {
 		mustExec(t, conn.Exec, fmt.Sprintf("INSERT INTO kept VALUES (%d)", round))
-		was := e.Endpoint(engine.Writer)
+		was, port := e.Endpoint(engine.Writer), e.PrivatePort()
 		if err := syscall.Kill(was.PID, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		if round > 0 { // the port is taken before the engine is back, so it must move
 			var other net.Listener
 			if !eventually(t, time.Second, func() (ok bool) {
-				l, err := net.Listen("tcp", was.Native)
+				l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 				if err == nil {
 					other = l
 				}
@@ -211,13 +211,16 @@ func TestChildKilled(t *testing.T) {
 		case <-time.After(20 * time.Second):
 			t.Fatal("the engine is not back after 20 s")
 		}
-		if now := e.Endpoint(engine.Writer); now.PID == was.PID || (round > 0) != (now.Native != was.Native) {
-			t.Errorf("round %d: was %v process %d, is %v process %d", round, was, was.PID, now, now.PID)
+		if now := e.Endpoint(engine.Writer); now.PID == was.PID || now.Native != was.Native || (round > 0) != (e.PrivatePort() != port) {
+			t.Errorf("round %d: was %v process %d private port %d, is %v process %d private port %d", round, was, was.PID, port, now, now.PID, e.PrivatePort())
 		}
 		// The same pool of connections goes on.
 		var n uint64
 		if err := conn.QueryRow(t.Context(), "SELECT count() FROM kept").Scan(&n); err != nil || n != uint64(round)+1 {
 			t.Errorf("round %d: %d rows, %v", round, n, err)
+		}
+		if n := count(t, was.Config(), "kept"); n != uint64(round)+1 {
+			t.Errorf("round %d: %d rows through the guard", round, n)
 		}
 		t.Logf("back after %s", time.Since(began))
 	}

@@ -33,6 +33,7 @@ const (
 func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- error) {
 	defer close(e.done)
 	defer func() { _ = held.Close() }()
+	defer e.guard.close()
 	defer func() { _ = os.Remove(e.files.ports()) }()
 	// The kernel kills the child when the thread that started it ends, so this goroutine keeps its own.
 	runtime.LockOSThread()
@@ -55,7 +56,7 @@ func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- er
 				started <- nil
 				started = nil
 			} else {
-				e.log.Info("engine restarted", "native", c.ports.native(), "pid", c.ports.PID)
+				e.log.Info("engine restarted", "http", local(c.ports.HTTP), "pid", c.ports.PID)
 				e.opts.OnRestart(cause)
 			}
 			select {
@@ -94,7 +95,7 @@ func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
 	e.mu.Lock()
 	last := e.ports
 	e.mu.Unlock()
-	p, err := choose(e.opts.NativePort, e.opts.HTTPPort, last)
+	p, err := choose(e.opts.HTTPPort, last)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
 
 // greet makes the database, which is also the proof that the engine works.
 func (e *Engine) greet(ctx context.Context, p ports) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.native())
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", local(p.native))
 	if err != nil {
 		return err // cheap while nobody listens yet
 	}
@@ -152,6 +153,7 @@ func (e *Engine) flushLogs(p ports) {
 func (e *Engine) exec(ctx context.Context, p ports, sql string) error {
 	cfg := p.endpoint(Writer, e.passwords[Writer]).Config()
 	cfg.Database, cfg.MaxConns, cfg.IdleConns = "", 1, 1
+	cfg.Addr = []string{local(p.native)}
 	if end, ok := ctx.Deadline(); ok { // clickhouse-go's handshake heeds only this
 		cfg.DialTimeout = min(cfg.DialTimeout, max(time.Until(end), time.Millisecond))
 	}
@@ -178,7 +180,7 @@ func (e *Engine) spawn(p ports, held *os.File) (*child, error) {
 	c := &child{ports: p, began: time.Now(), exited: make(chan struct{}), errLog: e.files.errorLog()}
 	args := append(append([]string{}, e.opts.Args...),
 		"-lib", e.opts.Lib, "-config", e.files.config(), "-path", e.files.data(),
-		"-native-port", fmt.Sprint(p.Native), "-http-port", fmt.Sprint(p.HTTP))
+		"-native-port", fmt.Sprint(p.native), "-http-port", fmt.Sprint(p.HTTP))
 	c.cmd = exec.Command(e.opts.Executable, args...)
 	c.cmd.Dir = e.files.dir
 	c.cmd.Env = childEnv()

@@ -1,0 +1,182 @@
+package door
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/schemas/events"
+	"github.com/evenhand/evenhand/schemas/openapi"
+	"github.com/evenhand/evenhand/sources"
+)
+
+type document struct {
+	t        *testing.T
+	doc      map[string]any
+	compiler *jsonschema.Compiler
+}
+
+func openAPI(t *testing.T) *document {
+	t.Helper()
+	d := &document{t: t, compiler: jsonschema.NewCompiler()}
+	d.compiler.AssertFormat()
+	for url, b := range map[string][]byte{"mem:///openapi.json": openapi.Document, "mem:///schemas/events/interaction.v1.json": events.Interaction} {
+		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.compiler.AddResource(url, v); err != nil {
+			t.Fatal(err)
+		}
+		if url == "mem:///openapi.json" {
+			d.doc = v.(map[string]any)
+		}
+	}
+	return d
+}
+
+// check validates an answer by the schema that the document has for path and status.
+func (d *document) check(method, path, status string, answer []byte) {
+	d.t.Helper()
+	at := "/paths/" + strings.ReplaceAll(path, "/", "~1") + "/" + method + "/responses/" + status
+	response, _ := lookup(d.doc, at).(map[string]any)
+	if ref, ok := response["$ref"].(string); ok {
+		at = strings.TrimPrefix(ref, "#")
+	}
+	if lookup(d.doc, at+"/content") == nil {
+		d.t.Errorf("%s %s %s is not described", method, path, status)
+		return
+	}
+	d.valid(at+"/content/application~1json/schema", answer)
+}
+
+func (d *document) valid(at string, value []byte) {
+	d.t.Helper()
+	schema, err := d.compiler.Compile("mem:///openapi.json#" + at)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
+	if err != nil {
+		d.t.Fatalf("%v: %s", err, value)
+	}
+	if err := schema.Validate(v); err != nil {
+		d.t.Errorf("%s: %v\n%s", at, err, value)
+	}
+}
+
+func lookup(v any, pointer string) any {
+	for _, key := range strings.Split(pointer, "/")[1:] {
+		m, _ := v.(map[string]any)
+		v = m[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)]
+	}
+	return v
+}
+
+// TestDocumentAndDoorsAgree: every described path is served, and what the doors answer is as described.
+func TestDocumentAndDoorsAgree(t *testing.T) {
+	doc := openAPI(t)
+	d := deps(&log{})
+	open := Handler(d)
+	for path, methods := range doc.doc["paths"].(map[string]any) {
+		for method := range methods.(map[string]any) {
+			if w := send(open, strings.ToUpper(method), path, ""); w.Code == http.StatusNotFound || w.Code == http.StatusMethodNotAllowed {
+				t.Errorf("%s %s is described and not served", method, path)
+			}
+		}
+	}
+	d.APIKey = "0123456789abcdef"
+	locked := Handler(d)
+	down := deps(&log{err: audit.E("test", audit.KindUnavailable, os.ErrClosed)})
+	full := deps(&log{err: audit.E("test", audit.KindOverloaded, os.ErrClosed)})
+	for _, tc := range []struct {
+		h            http.Handler
+		path, status string
+		body         string
+	}{
+		{open, "/v1/interactions", "202", `[{"response":"a"},{}]`},
+		{open, "/v1/interactions", "400", `[{"respose":"a","timestamp":1},{}]`},
+		{open, "/v1/interactions", "400", ``},
+		{open, "/v1/interactions", "413", `{"response":"` + strings.Repeat("x", 2<<20) + `"}`},
+		{locked, "/v1/interactions", "401", `{}`},
+		{Handler(down), "/v1/interactions", "503", `{}`},
+		{Handler(full), "/v1/interactions", "429", `{}`},
+		{open, "/analyze-bias", "400", `{}`},
+		{open, "/v1/evaluate", "400", `{}`},
+	} {
+		w := send(tc.h, "POST", tc.path, tc.body)
+		if tc.status != strconv.Itoa(w.Code) {
+			t.Errorf("%s: %d, want %s", tc.path, w.Code, tc.status)
+		}
+		doc.check("post", tc.path, tc.status, w.Body.Bytes())
+	}
+	for _, name := range []string{"analyze_bias.json", "analyze_empty.json"} {
+		b, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc.check("post", "/analyze-bias", "200", b)
+	}
+	doc.valid("/components/schemas/AnalyzeRequest", []byte(biased))
+	for _, code := range []string{CodeBadRequest, CodeBadEvents, CodeUnauthorized, CodeForbidden, CodeNotFound, CodeMethodNotAllowed, CodeTooLarge, CodeUnsupportedMedia, CodeOverloaded, CodeUnavailable, CodeInternal, CodeAnalysisFailed} {
+		b, _ := json.Marshal(map[string]any{"error": fault{Code: code, Message: "m"}})
+		doc.valid("/components/schemas/Error", b)
+	}
+	for _, code := range []string{ingest.BadJSON, ingest.InvalidUTF8, ingest.TooDeep, ingest.TooLarge, ingest.DuplicateKey, ingest.UnknownField, ingest.WrongType, ingest.BadValue, ingest.AliasConflict, ingest.MissingField, ingest.EventTime, ingest.TenantMissing, ingest.TenantMismatch} {
+		b, _ := json.Marshal(ingest.Fault{Field: "f", Code: code, Message: "m"})
+		doc.valid("/components/schemas/Fault", b)
+	}
+}
+
+// FuzzHTTPBody: whatever comes in, the answer is JSON of a known status, and everything that was
+// produced is an event that the pipeline takes under the id that was answered.
+func FuzzHTTPBody(f *testing.F) {
+	for _, s := range []string{`{"response":"a"}`, `[{"response":"a"},{}]`, "{}\n{}\n", "{}\n{", `[1`, ``, `[]`, biased, `{"output":"x","mode":"both"}`, `{"id":"","timestamp":null}`, "{\"a\":1}\n\n[2]", `{"id":"x","id":"y"}`, `{"response":"\ud800"}`} {
+		for kind := range uint8(3) {
+			f.Add([]byte(s), kind)
+		}
+	}
+	decoder := ingest.NewDecoder(ingest.Options{DefaultTenant: "default"})
+	f.Fuzz(func(t *testing.T, body []byte, kind uint8) {
+		l := &log{}
+		target := []string{"/v1/interactions", "/analyze-bias", "/v1/evaluate"}[kind%3]
+		headers := []string{"Content-Type", []string{"application/json", "application/x-ndjson"}[kind>>7]}
+		w := send(Handler(deps(l)), "POST", target, string(body), headers...)
+		if !json.Valid(w.Body.Bytes()) {
+			t.Fatalf("not JSON: %q", w.Body)
+		}
+		switch w.Code {
+		case 200:
+		case 202:
+			var got struct{ IDs []string }
+			if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || len(got.IDs) != len(l.ms) || len(l.ms) == 0 {
+				t.Fatalf("%d ids, %d produced", len(got.IDs), len(l.ms))
+			}
+			for i, m := range l.ms {
+				in, rej := decoder.Decode(record(m), audit.Origin{BrokerTime: now})
+				if rej != nil || in.ID.String() != got.IDs[i] || in.IDAssumed || bytes.ContainsAny(m.Value, "\n\r") {
+					t.Fatalf("produced what the pipeline does not take: %q %+v", m.Value, rej)
+				}
+			}
+			return
+		case 400, 403, 413:
+		default:
+			t.Fatalf("status %d", w.Code)
+		}
+		if len(l.ms) > 0 {
+			t.Fatal("produced though refused")
+		}
+	})
+}
+
+func record(m Message) sources.Record {
+	return sources.Record{Key: m.Key, Value: m.Value, Headers: m.Headers, Time: now}
+}

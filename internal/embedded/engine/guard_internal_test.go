@@ -1,0 +1,26 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"testing"
+)
+
+func FuzzReadHello(f *testing.F) {
+	f.Add([]byte("\x00\x05hello\x01\x02\xd6\xa8\x03\x08evenhand\x06reader\x06secret rest"))
+	f.Add([]byte("\x00\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := readHello(bufio.NewReader(bytes.NewReader(b)))
+		if err == nil && len(h.database)+len(h.user)+len(h.password) > len(b) {
+			t.Errorf("more out than in: %q", h)
+		}
+	})
+}
+
+func TestReadHello(t *testing.T) {
+	h, err := readHello(bufio.NewReader(bytes.NewReader([]byte("\x00\x05hello\x01\x02\xd6\xa8\x03\x08evenhand\x06reader\x06secret rest"))))
+	if want := (hello{"evenhand", "reader", "secret"}); err != nil || h != want {
+		t.Errorf("got %v, %v; want %v", h, err, want)
+	}
+}

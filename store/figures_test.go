@@ -1,0 +1,120 @@
+package store_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/store"
+)
+
+func TestFigures(t *testing.T) {
+	f := newFixture(t)
+	f.keepUnmerged()
+	es := series("acme", 40)
+	es[1].status, es[2].status, es[3].status = audit.Failed, audit.Skipped, audit.Partial
+	f.write(es...)
+	f.write(es[:20]...) // a second write of the same range
+	f.write(series("beta", 4)...)
+	f.reject(0, 77)
+	week := store.Window{From: noon.Add(-3 * 24 * time.Hour), To: noon.Add(24 * time.Hour)}
+
+	t.Run("rates", func(t *testing.T) {
+		rates, err := f.WithTenant("acme").Rates(t.Context(), week)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[audit.Domain][3]uint64{}
+		for _, r := range rates {
+			var sex uint64
+			for _, k := range r.Kinds {
+				if k.Ground == audit.Sex {
+					sex = k.K
+				}
+			}
+			got[r.Domain] = [3]uint64{r.N, r.Detected.K, sex}
+		}
+		// 8 events a domain; every fourth event is biased; events 1 (hr) and 2 (finance) were not analysed.
+		want := map[audit.Domain][3]uint64{audit.General: {8, 2, 2}, audit.HR: {7, 2, 2}, audit.Finance: {7, 2, 2}, audit.Healthcare: {8, 2, 2}, audit.Education: {8, 2, 2}}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("n, detected, sex (-want +got):\n%s", d)
+		}
+		if r := rates[0].Detected; r != store.RateOf(2, 8) {
+			t.Errorf("rate %+v", r)
+		}
+		all, err := f.AllTenants().Rates(t.Context(), week)
+		if err != nil || all[2].N != 9 {
+			t.Errorf("all tenants: %+v, %v", all, err)
+		}
+		none, err := f.WithTenant("acme").Rates(t.Context(), store.Window{From: noon.Add(time.Hour), To: noon.Add(2 * time.Hour)})
+		if err != nil || len(none) != 0 {
+			t.Errorf("empty window: %+v, %v", none, err)
+		}
+	})
+	t.Run("top findings", func(t *testing.T) {
+		top, err := f.WithTenant("acme").TopFindings(t.Context(), week, 5)
+		if err != nil || len(top) != 1 {
+			t.Fatalf("%+v, %v", top, err)
+		}
+		if x := top[0]; x.Rule != "sex.capability" || x.Interactions != 10 || x.Findings != 10 || x.Severity != audit.High || x.Evidence != "women are ba" || x.Tenant != "acme" {
+			t.Errorf("%+v", x)
+		}
+		edge, err := f.WithTenant("acme").TopFindings(t.Context(), store.Window{From: noon.Add(-7 * time.Minute), To: noon}, 5)
+		if err != nil || len(edge) != 1 || edge[0].Interactions != 1 { // events 1 to 7: only the fourth is biased
+			t.Errorf("inside a day: %+v, %v", edge, err)
+		}
+		if _, err := f.WithTenant("acme").TopFindings(t.Context(), week, 0); audit.KindOf(err) != audit.KindInvalid {
+			t.Errorf("limit 0: %v", err)
+		}
+	})
+	t.Run("coverage", func(t *testing.T) {
+		c, err := f.WithTenant("acme").Coverage(t.Context(), week)
+		want := store.Coverage{Received: 40, Analysed: 38, Partial: 1, Failed: 1, Skipped: 1, Rejected: 1}
+		if err != nil || c != want {
+			t.Errorf("got %+v, %v; want %+v", c, err, want)
+		}
+	})
+}
+
+func TestSQL(t *testing.T) {
+	f := newFixture(t)
+	run := func(write func(b *bytes.Buffer) error) string {
+		t.Helper()
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	const query = `SELECT 'a\tb' AS s, 3 AS n, CAST(NULL AS Nullable(Int32)) AS no, CAST(7 AS Nullable(Int32)) AS yes, [1, 2]::Array(UInt8) AS small, ['x'] AS names,
+		toDecimal64(0.86, 2) AS d, toUUID('01890000-0000-7000-8000-000000000001') AS id, toDateTime64('2026-01-02 03:04:05.678', 3, 'UTC') AS ts, true AS yep, unhex('ff00') AS raw;`
+	got := run(func(b *bytes.Buffer) error { return store.WriteJSON(t.Context(), b, f.conn, query) })
+	want := `{"s":"a\tb","n":3,"no":null,"yes":7,"small":[1,2],"names":["x"],"d":0.86,"id":"01890000-0000-7000-8000-000000000001","ts":"2026-01-02T03:04:05.678Z","yep":true,"raw":"ff00"}` + "\n"
+	if got != want {
+		t.Errorf("JSON\n%s\n%s", got, want)
+	}
+	got = run(func(b *bytes.Buffer) error { return store.WriteTSV(t.Context(), b, f.conn, query) })
+	want = "s\tn\tno\tyes\tsmall\tnames\td\tid\tts\tyep\traw\n" + `a\tb	3	\N	7	[1,2]	["x"]	0.86	01890000-0000-7000-8000-000000000001	2026-01-02T03:04:05.678Z	true	ff00` + "\n"
+	if got != want {
+		t.Errorf("TSV\n%s\n%s", got, want)
+	}
+	if err := store.SQL(t.Context(), f.conn, "SELEC 1", nil); err == nil || !strings.Contains(err.Error(), "store: sql") {
+		t.Errorf("bad statement: %v", err)
+	}
+	stop := errors.New("enough")
+	seen := 0
+	err := store.SQL(t.Context(), f.conn, "SELECT number FROM system.numbers LIMIT 100000", func([]string, []any) error {
+		if seen++; seen == 3 {
+			return stop
+		}
+		return nil
+	})
+	if !errors.Is(err, stop) || seen != 3 {
+		t.Errorf("after %d rows: %v", seen, err)
+	}
+}
