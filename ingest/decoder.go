@@ -3,8 +3,8 @@
 //
 // Decode never fails and never panics: a message gives an interaction or a rejection that names every
 // field at fault and holds nothing of its text. It decides from the record alone, so a message that is
-// read again gives the same ids, times and digest. It costs about 6 µs for an event of 2.6 KB, digest
-// included, and keeps no reference to the record's bytes.
+// read again gives the same ids, times and digest. It costs less than half of what encoding/json takes
+// to parse the same event, checks and digest included, and keeps no reference to the record's bytes.
 package ingest
 
 import (
@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -103,8 +102,16 @@ func (d *Decoder) Decode(rec sources.Record, o audit.Origin) (*audit.Interaction
 	return nil, &audit.Rejected{
 		Origin: o, Tenant: st.tenant, Reason: st.faults[0].Code, Detail: detail(st.faults),
 		// Cloned, so that one bad record does not hold the memory of a whole fetch.
-		Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Header: rec.Headers,
+		Key: bytes.Clone(rec.Key), Value: bytes.Clone(rec.Value), Header: cloneHeaders(rec.Headers),
 	}
+}
+
+func cloneHeaders(hs []audit.Header) []audit.Header {
+	hs = slices.Clone(hs)
+	for i := range hs {
+		hs[i].Value = bytes.Clone(hs[i].Value)
+	}
+	return hs
 }
 
 // Check decodes a record and gives every fault instead of a rejection. With only, fields of other
@@ -120,17 +127,6 @@ func (d *Decoder) Check(rec sources.Record, o audit.Origin, only ...string) (*au
 		return nil, st.faults
 	}
 	return in, nil
-}
-
-// CheckJSON tells whether b is one JSON value in UTF-8, nested at most one level deeper than an event
-// may be, as an array of events is. The fault has no field.
-func CheckJSON(b []byte) *Fault {
-	var s strict
-	code, at := s.value(b, DefaultLimits().Depth+1)
-	if code == "" {
-		return nil
-	}
-	return &Fault{Code: code, Message: "fault at byte " + strconv.Itoa(at) + " of the body"}
 }
 
 // Stamp gives the event in its canonical form with the id, and the time when neither the event nor
@@ -168,14 +164,12 @@ func (d *Decoder) Stamp(value []byte, id audit.ID, now time.Time) ([]byte, []Fau
 }
 
 func (d *Decoder) state() *state {
-	st := d.states.Get().(*state)
-	st.reset()
-	return st
+	return d.states.Get().(*state)
 }
 
 // release gives a state back unless a large message blew it up.
 func (d *Decoder) release(st *state, size int) {
-	if size <= 128<<10 {
+	if st.reset(); size <= 128<<10 {
 		d.states.Put(st)
 	}
 }
@@ -195,7 +189,7 @@ func ValidTenant(s string) bool {
 	return 0 < len(s) && len(s) <= 64
 }
 
-// Window in which event times are taken.
+// earliest is the first event time that is taken.
 var earliest = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 const (

@@ -35,8 +35,12 @@ func newState(d *Decoder) *state {
 
 func (st *state) reset() {
 	clear(st.values[:])
+	if cap(st.members) > 1024 {
+		st.members = nil
+	}
 	clear(st.members[:cap(st.members)])
 	st.members = st.members[:0]
+	st.strict.b = nil // a pooled state must not hold a record's bytes
 	st.faults = nil
 	st.object, st.tenant, st.query = nil, "", ""
 	st.allowed = nil

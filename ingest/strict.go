@@ -37,14 +37,6 @@ func (s *strict) value(b []byte, maxDepth int) (code string, at int) {
 	return "", 0
 }
 
-// first reads the value that b starts with and gives the offset after it.
-func (s *strict) first(b []byte, maxDepth int) (end int, ok bool) {
-	s.b, s.i, s.maxDepth, s.lone, s.code = b, 0, maxDepth, s.lone[:0], ""
-	s.space()
-	ok = s.any(0)
-	return s.i, ok
-}
-
 func firstInvalid(b []byte) int {
 	for i := 0; i < len(b); {
 		r, n := utf8.DecodeRune(b[i:])

@@ -178,6 +178,9 @@ func (p *Pipeline) retry(ctx context.Context, stage string, do func() error) err
 		if audit.KindOf(err) == audit.KindInvalid || errors.Is(err, sources.ErrGenerationEnded) || isOutOfRange(err) {
 			return struct{}{}, backoff.Permanent(err)
 		}
+		if ctx.Err() != nil {
+			return struct{}{}, backoff.Permanent(err)
+		}
 		p.Observer.Retried(stage, audit.KindOf(err))
 		p.Logger.Warn("stage failed, trying again", "stage", stage, "error", err)
 		return struct{}{}, err

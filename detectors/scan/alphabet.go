@@ -60,25 +60,30 @@ const (
 )
 
 // assertions are the empty-width conditions that hold between two neighbours.
-func assertions(prev, next kind) syntax.EmptyOp {
-	op := syntax.EmptyNoWordBoundary
-	if (prev == word) != (next == word) {
-		op = syntax.EmptyWordBoundary
+var assertions = func() (all [kinds][kinds]syntax.EmptyOp) {
+	for prev := range kinds {
+		for next := range kinds {
+			op := syntax.EmptyNoWordBoundary
+			if (prev == word) != (next == word) {
+				op = syntax.EmptyWordBoundary
+			}
+			switch prev {
+			case edge:
+				op |= syntax.EmptyBeginText | syntax.EmptyBeginLine
+			case newline:
+				op |= syntax.EmptyBeginLine
+			}
+			switch next {
+			case edge:
+				op |= syntax.EmptyEndText | syntax.EmptyEndLine
+			case newline:
+				op |= syntax.EmptyEndLine
+			}
+			all[prev][next] = op
+		}
 	}
-	switch prev {
-	case edge:
-		op |= syntax.EmptyBeginText | syntax.EmptyBeginLine
-	case newline:
-		op |= syntax.EmptyBeginLine
-	}
-	switch next {
-	case edge:
-		op |= syntax.EmptyEndText | syntax.EmptyEndLine
-	case newline:
-		op |= syntax.EmptyEndLine
-	}
-	return op
-}
+	return all
+}()
 
 // alphabet maps runes to symbol classes. Runes of one class are alike to every pattern, so that an
 // automaton needs one column a class. Two more columns follow the classes: the end of the text, and

@@ -141,7 +141,7 @@ func (c *cache) step(row uint32, class int) uint32 {
 		to = c.p.base[prev][class]
 	}
 
-	holds := assertions(prev, next)
+	holds := assertions[prev][next]
 	c.closer.reset()
 	c.outs, c.found = c.outs[:0], c.found[:0]
 	for _, pc := range from.pcs {

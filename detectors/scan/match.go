@@ -40,8 +40,10 @@ func (w *walk) findAll(text string, pattern int32, dst []Match) []Match {
 					return w.findAllSlowly(text, pattern, dst[:from])
 				}
 			}
-			_, width := p.alphabet.decode(text[at:])
-			at += width
+			if at++; text[at-1] >= utf8.RuneSelf {
+				_, width := p.alphabet.decode(text[at-1:])
+				at += width - 1
+			}
 		}
 	}
 	return dst
@@ -82,13 +84,15 @@ func (m *matcher) match(text string, entry uint32, start int) int {
 	end, prev := -1, a.before(text, start)
 	m.now = append(m.now[:0], entry)
 	for i := start; len(m.now) > 0; {
-		class, width := a.end, 0
+		class, width := a.end, 1
 		if i < len(text) {
-			class, width = a.decode(text[i:])
+			if class = int(a.ascii[text[i]]); text[i] >= utf8.RuneSelf {
+				class, width = a.decode(text[i:])
+			}
 		}
 		next := a.kind[class]
 		m.budget -= len(m.now) + 1
-		if m.step(assertions(prev, next), class) {
+		if m.step(assertions[prev][next], class) {
 			end = i
 		}
 		m.now, m.next = m.next, m.now

@@ -73,7 +73,7 @@ func (p *program) prepare() {
 		for next := range edge {
 			c.reset()
 			for _, pc := range p.parts {
-				begin[next] = c.close(begin[next], pc, assertions(prev, next))
+				begin[next] = c.close(begin[next], pc, assertions[prev][next])
 			}
 		}
 		for class := range p.alphabet.end {

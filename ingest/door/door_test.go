@@ -186,6 +186,7 @@ func TestInteractionsRefused(t *testing.T) {
 		{"event of 2 MiB", `{"response":"` + long + `"}`, nil, 413, []string{`"PAYLOAD_TOO_LARGE"`, `"too_large"`}},
 		{"body of 17 MiB", strings.Repeat(" ", 17<<20), nil, 413, []string{`16777216 bytes`}},
 		{"too many events", "[" + strings.Repeat("{},", 10_000) + "{}]", nil, 413, []string{`10001 events`}},
+		{"too many lines", strings.Repeat("{}\n", 10_001), nil, 413, []string{`10001 events`}},
 		{"compressed", `{}`, []string{"Content-Encoding", "gzip"}, 415, []string{`Content-Encoding`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -203,6 +204,15 @@ func TestInteractionsRefused(t *testing.T) {
 				t.Errorf("holds text of the event: %s", w.Body)
 			}
 		})
+	}
+}
+
+// TestManyFaults: the list ends, the count does not.
+func TestManyFaults(t *testing.T) {
+	w := send(Handler(deps(&log{})), "POST", "/v1/interactions", strings.Repeat("{\"a\":1}\n", 1500))
+	var got badEvents
+	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != 400 || len(got.Errors) != maxLineFaults || got.Omitted != 500 {
+		t.Errorf("%d: %d errors, %d omitted, %v", w.Code, len(got.Errors), got.Omitted, err)
 	}
 }
 

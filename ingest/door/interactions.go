@@ -17,6 +17,13 @@ type lineFault struct {
 	ingest.Fault
 }
 
+// badEvents is the answer to a request with events at fault.
+type badEvents struct {
+	Error   *fault      `json:"error"`
+	Errors  []lineFault `json:"errors"`
+	Omitted int         `json:"omitted,omitempty"` // faults beyond the first thousand
+}
+
 const maxLineFaults = 1000 // shown of one request
 
 // interactions takes one event, an array, or NDJSON: all of them or none.
@@ -25,17 +32,17 @@ func (s *server) interactions(w http.ResponseWriter, r *http.Request, body []byt
 	if f != nil {
 		return f
 	}
-	lines, bad := split(body, r.Header.Get("Content-Type"))
+	lines, all, bad := split(body, r.Header.Get("Content-Type"), s.Limits.Events)
 	if bad != nil {
 		return badRequest(*bad)
 	}
-	if len(lines) > s.Limits.Events {
-		return &fault{http.StatusRequestEntityTooLarge, CodeTooLarge, fmt.Sprintf("%d events; at most %d are taken at once, so send them in parts", len(lines), s.Limits.Events), nil}
+	if all > s.Limits.Events {
+		return &fault{http.StatusRequestEntityTooLarge, CodeTooLarge, fmt.Sprintf("%d events; at most %d are taken at once, so send them in parts", all, s.Limits.Events), nil}
 	}
 	ms := make([]Message, 0, len(lines))
 	ids := make([]string, 0, len(lines))
 	var faults []lineFault
-	var worst, wrong int
+	var worst, wrong, omitted int
 	for _, l := range lines {
 		m, id, fs := s.message(l.value, tenant, r.Header.Get("Traceparent"))
 		if len(fs) > 0 {
@@ -45,12 +52,20 @@ func (s *server) interactions(w http.ResponseWriter, r *http.Request, body []byt
 			if f.Code == ingest.TooLarge {
 				worst = http.StatusRequestEntityTooLarge
 			}
+			if len(faults) == maxLineFaults {
+				omitted++
+				continue
+			}
 			faults = append(faults, lineFault{l.n, f})
 		}
 		ms, ids = append(ms, m), append(ids, id)
 	}
 	if wrong > 0 {
-		refuse(w, max(worst, http.StatusBadRequest), wrong, len(lines), faults)
+		f := &fault{max(worst, http.StatusBadRequest), CodeBadEvents, fmt.Sprintf("%d of %d events are at fault and none was taken: mend them and send all again", wrong, all), nil}
+		if worst > 0 {
+			f.Code = CodeTooLarge
+		}
+		reply(w, f.status, badEvents{f, faults, omitted})
 		return nil
 	}
 	if err := s.Producer.Produce(r.Context(), ms); err != nil {
@@ -64,20 +79,6 @@ func (s *server) interactions(w http.ResponseWriter, r *http.Request, body []byt
 		IDs      []string `json:"ids"`
 	}{len(ids), ids})
 	return nil
-}
-
-// refuse answers with every bad line.
-func refuse(w http.ResponseWriter, status, wrong, all int, faults []lineFault) {
-	f := &fault{status, CodeBadEvents, fmt.Sprintf("%d of %d events are at fault and none was taken: mend them and send all again", wrong, all), nil}
-	if status == http.StatusRequestEntityTooLarge {
-		f.Code = CodeTooLarge
-	}
-	omitted := max(0, len(faults)-maxLineFaults)
-	reply(w, status, struct {
-		Error   *fault      `json:"error"`
-		Errors  []lineFault `json:"errors"`
-		Omitted int         `json:"omitted,omitempty"` // faults beyond the first thousand
-	}{f, faults[:len(faults)-omitted], omitted})
 }
 
 // message stamps and checks one event.

@@ -2,7 +2,6 @@ package door
 
 import (
 	"bytes"
-	"encoding/json"
 	"mime"
 	"strings"
 
@@ -18,24 +17,35 @@ type line struct {
 
 // split cuts a body into events: NDJSON when the content type says so or when the first of several
 // lines is a JSON value by itself, else one object or an array of them. What is broken stays in its
-// line; the decoder says what is wrong with it.
-func split(body []byte, contentType string) (lines []line, bad *ingest.Fault) {
+// line; the decoder says what is wrong with it. Only limit events are kept; all is their number.
+func split(body []byte, contentType string, limit int) (lines []line, all int, bad *ingest.Fault) {
 	trimmed := bytes.TrimSpace(body)
-	if len(trimmed) == 0 {
-		return nil, &ingest.Fault{Code: ingest.MissingField, Message: "the body is empty; send one event, an array of events, or one event a line"}
-	}
-	if isNDJSON(trimmed, contentType) {
-		for i, l := range bytes.Split(body, []byte("\n")) {
-			if l = bytes.TrimSpace(l); len(l) > 0 {
-				lines = append(lines, line{i + 1, l})
+	switch {
+	case len(trimmed) == 0:
+		return nil, 0, &ingest.Fault{Code: ingest.MissingField, Message: "the body is empty; send one event, an array of events, or one event a line"}
+	case isNDJSON(trimmed, contentType):
+		n := 0
+		for l := range bytes.Lines(body) {
+			n++
+			if l = bytes.TrimSpace(l); len(l) == 0 {
+				continue
+			}
+			if all++; all <= limit {
+				lines = append(lines, line{n, l})
 			}
 		}
-		return lines, nil
+		return lines, all, nil
+	case trimmed[0] != '[':
+		return []line{{1, trimmed}}, 1, nil
 	}
-	if trimmed[0] != '[' {
-		return []line{{1, trimmed}}, nil
+	items, all, bad := ingest.Elements(trimmed, limit)
+	if bad == nil && all == 0 {
+		bad = &ingest.Fault{Code: ingest.MissingField, Message: "the array is empty"}
 	}
-	return elements(trimmed)
+	for i, item := range items {
+		lines = append(lines, line{i + 1, item})
+	}
+	return lines, all, bad
 }
 
 func isNDJSON(body []byte, contentType string) bool {
@@ -44,24 +54,5 @@ func isNDJSON(body []byte, contentType string) bool {
 		return true
 	}
 	first, _, more := bytes.Cut(body, []byte("\n"))
-	return more && json.Valid(first)
-}
-
-// elements cuts an array. Each element is checked by the decoder later, so depth and names are held
-// there; only the array itself is read here.
-func elements(body []byte) (lines []line, bad *ingest.Fault) {
-	if at := ingest.CheckJSON(body); at != nil {
-		return nil, at
-	}
-	var items []json.RawMessage
-	if err := json.Unmarshal(body, &items); err != nil {
-		return nil, &ingest.Fault{Code: ingest.BadJSON, Message: "not one JSON array"}
-	}
-	if len(items) == 0 {
-		return nil, &ingest.Fault{Code: ingest.MissingField, Message: "the array is empty"}
-	}
-	for i, item := range items {
-		lines = append(lines, line{i + 1, item})
-	}
-	return lines, nil
+	return more && ingest.CheckJSON(first) == nil
 }

@@ -10,7 +10,7 @@ import (
 // appendEvent appends the event as JSON with the names of seed 003, section 4.4.5.
 func appendEvent(b []byte, e *audit.StreamEvent) []byte {
 	b = append(b, `{"audit_id":"`...)
-	b = append(b, e.AuditID.String()...)
+	b = appendID(b, &e.AuditID)
 	b = append(b, `","tenant_id":`...)
 	b = appendString(b, e.Tenant)
 	b = append(b, `,"bias_detected":`...)
@@ -59,6 +59,17 @@ func appendScore(b []byte, s audit.Score) []byte {
 	for unit := int64(audit.One) / 10; frac > 0; unit /= 10 {
 		b = append(b, byte('0'+frac/unit))
 		frac %= unit
+	}
+	return b
+}
+
+// appendID appends the canonical form of a UUID.
+func appendID(b []byte, id *audit.ID) []byte {
+	for i, c := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			b = append(b, '-')
+		}
+		b = append(b, hexDigits[c>>4], hexDigits[c&15])
 	}
 	return b
 }

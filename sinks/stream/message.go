@@ -47,14 +47,14 @@ func messages(events []audit.StreamEvent) []kafka.Message {
 			buf = make([]byte, 0, 512*1024)
 		}
 		start := len(buf)
-		buf = append(buf, e.AuditID.String()...)
+		buf = appendID(buf, &e.AuditID)
 		key := buf[start:len(buf):len(buf)]
 		start = len(buf)
 		buf = appendEvent(buf, e)
 		value := buf[start:len(buf):len(buf)]
 		from := len(headers)
 		start = len(buf)
-		buf = append(buf, e.ResultID.String()...)
+		buf = appendID(buf, &e.ResultID)
 		headers = append(headers, kafka.Header{Key: "result_id", Value: buf[start:len(buf):len(buf)]}, kafka.Header{Key: "content-type", Value: contentType})
 		start = len(buf)
 		if buf = appendTraceparent(buf, e.TraceID); len(buf) > start {

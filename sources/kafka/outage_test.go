@@ -93,6 +93,27 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestHungBrokerInFront: the first broker of the list takes connections and says nothing.
+func TestHungBrokerInFront(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	b := oneBroker(t, t.TempDir(), 0)
+	defer func() { _ = b.Close(context.Background()) }()
+	appendTo(t, connTo(b.Addr()), kafkaconn.Interactions, 0, "reached")
+	conn := connTo(ln.Addr().String())
+	conn.Brokers = append(conn.Brokers, b.Addr())
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	defer cancel()
+	began, got := time.Now(), false
+	if err := follow(ctx, t, conn, func(string) { got = true; cancel() }); err != nil || !got {
+		t.Fatalf("Run: %v, read %t", err, got)
+	}
+	t.Logf("read after %v", time.Since(began).Round(100*time.Millisecond))
+}
+
 func until(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !cond(); {

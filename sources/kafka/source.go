@@ -167,7 +167,7 @@ func (r *runner) join() (*kafka.ConsumerGroup, error) {
 }
 
 func (r *runner) loop(ctx context.Context, serve func(context.Context, sources.Generation) error) error {
-	for fails := 0; ; {
+	for fails, short := 0, 0; ; {
 		gen, err := r.group.Next(ctx)
 		if ctx.Err() != nil {
 			return nil
@@ -185,8 +185,14 @@ func (r *runner) loop(ctx context.Context, serve func(context.Context, sources.G
 			continue
 		}
 		fails = 0
+		began := time.Now()
 		if err := r.serve(ctx, gen, serve); err != nil || ctx.Err() != nil {
 			return err
+		}
+		if time.Since(began) > time.Second {
+			short = 0
+		} else if short++; !pause(ctx, backoff(min(short, 3))) { // generations that end at once must not spin
+			return nil
 		}
 	}
 }

@@ -41,6 +41,7 @@ func Run(t *testing.T, log Log) {
 		{"without a commit everything comes again", redelivery},
 		{"a commit is where the next generation starts", commitResumes},
 		{"two members share and lose nothing", rebalance},
+		{"a batch under way is committed while partitions move", commitWhileMoving},
 		{"an offset outside the log is told with its bounds", outOfRange},
 		{"a topic may come after its consumer", lateTopic},
 		{"an ended generation refuses", endedRefuses},
@@ -267,6 +268,62 @@ func rebalance(t *testing.T, b *bench) {
 			t.Fatalf("%d records were never read", missing)
 		}
 		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// commitWhileMoving: a member that needs a moment after its context ended may still commit, and the
+// next owner starts there.
+func commitWhileMoving(t *testing.T, b *bench) {
+	b.Create(t, b.topic, 1)
+	b.Append(t, b.topic, 0, numbered(0, 30)...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	claimed, done := make(chan struct{}), make(chan error, 1)
+	src := b.Source(t, b.topic, b.group)
+	go func() {
+		first := true
+		done <- src.Run(ctx, func(gctx context.Context, g sources.Generation) error {
+			if !first { // whoever gets the partition now must not read below 30
+				for _, c := range g.Claims() {
+					if c.Committed != 30 {
+						t.Errorf("the position is %d after a commit of 30", c.Committed)
+					}
+				}
+				<-gctx.Done()
+				return nil
+			}
+			first = false
+			close(claimed)
+			<-gctx.Done()
+			<-time.After(time.Second) // the batch is being written
+			if err := g.Commit(context.WithoutCancel(gctx), map[int]int64{0: 30}); err != nil {
+				t.Errorf("Commit within the rebalance: %v", err)
+			}
+			return nil
+		})
+	}()
+	await(t, claimed)
+	second, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	other := make(chan error, 1)
+	go func() {
+		other <- b.Source(t, b.topic, b.group).Run(second, func(gctx context.Context, g sources.Generation) error {
+			for _, c := range g.Claims() {
+				if c.Committed != 30 {
+					t.Errorf("the position is %d after a commit of 30", c.Committed)
+				}
+			}
+			stop()
+			return nil
+		})
+	}()
+	<-time.After(3 * time.Second) // both have joined; one of them has the partition
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if err := <-other; err != nil { // alone now, so it is served if it was not before
+		t.Errorf("Run: %v", err)
 	}
 }
 

@@ -101,7 +101,7 @@ func TestTextStandsInOnePlace(t *testing.T) {
 }
 
 func TestRenderForACluster(t *testing.T) {
-	db, o := open(t)
+	db, _ := open(t)
 	cluster := schema.Options{Database: "evenhand", Cluster: "main", Replicated: true}
 	fsys, err := schema.Render(cluster)
 	if err != nil {
@@ -144,5 +144,4 @@ func TestRenderForACluster(t *testing.T) {
 			t.Errorf("%+v: %v", bad, err)
 		}
 	}
-	_ = o
 }

@@ -73,7 +73,6 @@ func DefaultOptions(dir string) Options {
 
 const (
 	segmentBytes = 16 << 20 // reopening reads whole segments: small ones keep memory small
-	diskShare    = 5        // the cap is at most one fifth of the free disk
 )
 
 // Broker is a running broker.
@@ -137,6 +136,7 @@ func (b *Broker) open(ctx context.Context) error {
 		b.log.Warn("the broker's log is opened the slow way", "error", err.Error())
 	}
 	var listenErr error
+	gate := make(chan struct{}) // nobody gets in before the hooks are in place
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1), kfake.Ports(b.opt.Port), kfake.ClusterID("evenhand"),
 		kfake.DataDir(data), kfake.SyncWrites(),
@@ -144,7 +144,10 @@ func (b *Broker) open(ctx context.Context) error {
 		kfake.ListenFn(func(network, address string) (net.Listener, error) {
 			ln, err := net.Listen(network, address)
 			listenErr = err
-			return ln, err
+			if err != nil {
+				return nil, err
+			}
+			return &gated{Listener: ln, open: gate, closed: make(chan struct{})}, nil
 		}),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes":         strconv.Itoa(segmentBytes),
@@ -162,13 +165,14 @@ func (b *Broker) open(ctx context.Context) error {
 	}
 	b.cluster = cluster
 	b.addr = cluster.ListenAddrs()[0]
-	b.installFaults()
-	if err := b.createTopics(ctx); err != nil {
+	b.measure()
+	if b.cap, err = capFor(b.opt.Dir, b.opt.MaxLogBytes, b.size.Load()); err != nil {
 		cluster.Close()
 		return audit.E(op, audit.KindInternal, err)
 	}
-	b.measure()
-	if b.cap, err = capFor(b.opt.Dir, b.opt.MaxLogBytes, b.size.Load()); err != nil {
+	b.installFaults()
+	close(gate)
+	if err := b.createTopics(ctx); err != nil {
 		cluster.Close()
 		return audit.E(op, audit.KindInternal, err)
 	}
@@ -263,55 +267,4 @@ func (b *Broker) installFaults() {
 		Keys: []kmsg.Key{kmsg.Produce}, Topic: kafkaconn.Interactions, Count: -1, Err: kerr.PolicyViolation,
 		When: func(r kmsg.Request) bool { return b.refuse(r.(*kmsg.ProduceRequest)) },
 	})
-}
-
-// lockDir takes the folder for this process; the lock ends with the process however it ends.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("broker.dir: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		holder, _ := os.ReadFile(path)
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("broker.dir: %s is in use by process %s; stop it, or choose another folder", dir, string(holder))
-		}
-		return nil, fmt.Errorf("broker.dir: lock %s: %w", path, err)
-	}
-	if err := f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("broker.dir: %w", err)
-	}
-	return f, nil
-}
-
-// capFor is the cap in force: most, or a fifth of what the log may take at all (what is free and what
-// it has already). 0 or less means a fifth of the disk.
-func capFor(dir string, most, have int64) (int64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, fmt.Errorf("broker.dir: %s: %w", dir, err)
-	}
-	share := (int64(st.Bavail)*int64(st.Bsize) + have) / diskShare
-	if most <= 0 {
-		return share, nil
-	}
-	return min(most, share), nil
-}
-
-// logBridge hands kfake's complaints to our log; it holds names, offsets and errors, no content.
-type logBridge struct{ log *slog.Logger }
-
-func (l logBridge) Logf(level kfake.LogLevel, format string, args ...any) {
-	switch level {
-	case kfake.LogLevelError:
-		l.log.Error("embedded broker", "detail", fmt.Sprintf(format, args...))
-	case kfake.LogLevelWarn:
-		l.log.Warn("embedded broker", "detail", fmt.Sprintf(format, args...))
-	}
 }

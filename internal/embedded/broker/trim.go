@@ -94,7 +94,7 @@ func (b *Broker) refuse(req *kmsg.ProduceRequest) bool {
 	if b.full.Load() {
 		return true
 	}
-	if b.cap <= 0 || req == b.counted { // not open yet, or seen
+	if req == b.counted {
 		return false
 	}
 	b.counted = req

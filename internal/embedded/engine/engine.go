@@ -2,7 +2,7 @@
 // as a child process of this binary (linux/amd64, no cgo).
 //
 // Clients speak the native protocol or HTTP to it on 127.0.0.1, as to a server outside. It
-// costs about 250 MB and one to two per cent of a core when idle, and is ready within a second.
+// costs about 230 MB and half a per cent of a core when idle, and is ready within a second.
 // A crash of the engine leaves this process alone: the child is started again over the same data,
 // with back-off. The death of this process, even by kill -9, ends the child.
 //

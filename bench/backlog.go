@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/segmentio/kafka-go"
+
+	"github.com/evenhand/evenhand/internal/embedded/broker"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+)
+
+// produce sends n events and returns the times of their acknowledgement when acked is not nil.
+func produce(ctx context.Context, brokers string, o options, each func(i int)) error {
+	ts, err := texts(o.dir)
+	if err != nil {
+		return err
+	}
+	tmpl, err := templates(ts)
+	if err != nil {
+		return err
+	}
+	conn := kafkaconn.DefaultConfig()
+	conn.Brokers = []string{brokers}
+	opt := kafkaconn.DefaultProducerOptions()
+	p, err := kafkaconn.NewProducer(conn, opt)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = p.Close(context.WithoutCancel(ctx)) }()
+	run, base := uint64(time.Now().UnixNano()), time.Now().UTC().Add(-time.Hour)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	errs := make(chan error, 4)
+	const chunk = 1000
+	for range 4 {
+		wg.Go(func() {
+			for {
+				from := int(next.Add(chunk)) - chunk
+				if from >= o.n || ctx.Err() != nil {
+					return
+				}
+				ms := make([]kafka.Message, 0, chunk)
+				for i := from; i < min(from+chunk, o.n); i++ {
+					at := base.AddDate(0, 0, -(i % o.days)).Add(time.Duration(i) * time.Millisecond / 4)
+					v := tmpl[i%len(tmpl)].event(run, i, at)
+					ms = append(ms, kafka.Message{Topic: kafkaconn.Interactions, Key: v[tmpl[i%len(tmpl)].id:][:36], Value: v})
+				}
+				if err := p.Produce(ctx, ms); err != nil {
+					errs <- err
+					return
+				}
+				if each != nil {
+					each(min(from+chunk, o.n))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return ctx.Err()
+	}
+}
+
+// prefill writes a backlog into the embedded broker's folder.
+func prefill(ctx context.Context, o options) error {
+	bo := broker.DefaultOptions(filepath.Join(o.dir, "broker"))
+	bo.Partitions = o.parts
+	b, err := broker.Start(ctx, bo)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	err = produce(ctx, b.Addr(), o, nil)
+	if err != nil {
+		_ = b.Close(ctx)
+		return err
+	}
+	fmt.Printf("prefilled %d events in %.0f s (%.0f a second)\n", o.n, time.Since(began).Seconds(), float64(o.n)/time.Since(began).Seconds())
+	return b.Close(ctx)
+}
+
+func (o options) settings(args ...string) []string {
+	for _, kv := range strings.Split(o.set, ",") {
+		if kv != "" {
+			args = append(args, "--set", kv)
+		}
+	}
+	return append(args, "--set", fmt.Sprintf("kafka.partitions=%d", o.parts))
+}
+
+// backlog measures `evenhand up` on a backlog.
+func backlog(ctx context.Context, o options) error {
+	if err := prefill(ctx, o); err != nil {
+		return err
+	}
+	up, err := start(o.bin, o.settings("up", "--data-dir", o.dir, "--http", "127.0.0.1:0")...)
+	if err != nil {
+		return err
+	}
+	defer up.stop()
+	if err := waitFor(ctx, "evenhand up", 3*time.Minute, func() bool { _, ok := readEndpoints(o.dir); return ok }); err != nil {
+		return fmt.Errorf("%w\n%s", err, up.log)
+	}
+	conn, err := storeOf(o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	return measure(ctx, o, conn, map[string]int{"up": up.cmd.Process.Pid, "engine": engineOf(up.cmd.Process.Pid)})
+}
+
+// measure waits until n events are in and merges rest, and prints CPU by process.
+func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]int) error {
+	before := map[string]usage{}
+	for name, pid := range pids {
+		before[name] = usageOf(pid)
+	}
+	began, parts := time.Now(), uint64(0)
+	err := waitFor(ctx, "the backlog", 30*time.Minute, func() bool {
+		n, err := scalar[uint64](ctx, conn, "SELECT sum(rows) FROM ingest_batches")
+		if p, err := scalar[uint64](ctx, conn, "SELECT count() FROM system.parts WHERE active AND database = 'evenhand'"); err == nil {
+			parts = max(parts, p)
+		}
+		return err == nil && n >= uint64(o.n)
+	})
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	atEnd := map[string]usage{}
+	for name, pid := range pids {
+		atEnd[name] = usageOf(pid)
+	}
+	if err := mergesRest(ctx, conn); err != nil {
+		return err
+	}
+	fmt.Printf("%d events, %d days a batch: %.0f events/s over %.0f s, active parts at most %d\n", o.n, o.days, float64(o.n)/took.Seconds(), took.Seconds(), parts)
+	var sum float64
+	for name, pid := range pids {
+		rest := usageOf(pid)
+		us := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(o.n) }
+		total := us(rest.cpu - before[name].cpu)
+		sum += total
+		fmt.Printf("  %-8s %6.1f µs CPU an event (%.1f of it after the last event), RSS %d MiB, peak %d MiB\n", name, total, us(rest.cpu-atEnd[name].cpu), rest.rss, rest.peak)
+	}
+	fmt.Printf("  %-8s %6.1f µs CPU an event, merges included\n", "sum", sum)
+	for _, q := range []string{
+		"SELECT count() FROM interactions FINAL", "SELECT uniqExact(event_id) FROM interactions", "SELECT count() FROM verdicts FINAL WHERE analyzer = 'hot'", "SELECT count() FROM audit_current FINAL",
+	} {
+		n, err := scalar[uint64](ctx, conn, q+" SETTINGS do_not_merge_across_partitions_select_final = 1")
+		if err != nil {
+			return err
+		}
+		if n != uint64(o.n) {
+			return fmt.Errorf("%s: %d, want %d", q, n, o.n)
+		}
+	}
+	fmt.Println("  every id is there exactly once, with one verdict")
+	return nil
+}
+
+// split measures `evenhand run` with broker and engine in processes of their own.
+func split(ctx context.Context, o options) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := prefill(ctx, o); err != nil {
+		return err
+	}
+	b, err := start(self, "broker", "-dir", o.dir, "-partitions", fmt.Sprint(o.parts))
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	e, err := start(self, "engine", "-dir", o.dir)
+	if err != nil {
+		return err
+	}
+	defer e.stop()
+	addr := func(file string) (s string) {
+		b, _ := os.ReadFile(filepath.Join(o.dir, file))
+		return string(b)
+	}
+	if err := waitFor(ctx, "broker and engine", 3*time.Minute, func() bool { return addr("broker.addr") != "" && addr("engine.addr") != "" }); err != nil {
+		return fmt.Errorf("%w\n%s\n%s", err, b.log, e.log)
+	}
+	conn, err := storeOf(o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	host, password, _ := strings.Cut(addr("engine.addr"), " ")
+	run, err := start(o.bin, o.settings("run", "--roles", "pipeline", "--http", "127.0.0.1:0", "--set", "tenant.default=default",
+		"--set", "kafka.brokers="+addr("broker.addr"), "--set", "clickhouse.addr="+host, "--set", "clickhouse.username=evenhand", "--set", "clickhouse.password="+password)...)
+	if err != nil {
+		return err
+	}
+	defer run.stop()
+	if err := waitFor(ctx, "tables", time.Minute, func() bool {
+		_, err := scalar[uint64](ctx, conn, "SELECT count() FROM ingest_batches")
+		return err == nil
+	}); err != nil {
+		return fmt.Errorf("%w\n%s", err, run.log)
+	}
+	return measure(ctx, o, conn, map[string]int{"run": run.cmd.Process.Pid, "broker": b.cmd.Process.Pid, "engine": engineOf(e.cmd.Process.Pid)})
+}
+
+// brokerOnly and engineOnly are processes of split; they end with their stdin.
+func brokerOnly(ctx context.Context, o options) error {
+	bo := broker.DefaultOptions(filepath.Join(o.dir, "broker"))
+	bo.Partitions = o.parts
+	b, err := broker.Start(ctx, bo)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(o.dir, "broker.addr"), []byte(b.Addr()), 0o600); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return b.Close(context.WithoutCancel(ctx))
+}
+
+func engineOnly(ctx context.Context, o options) error {
+	e, err := engine.Start(ctx, engine.Options{Dir: filepath.Join(o.dir, "store")})
+	if err != nil {
+		return err
+	}
+	p := e.Endpoint(engine.Writer)
+	if err := os.WriteFile(filepath.Join(o.dir, "engine.addr"), []byte(p.Native+" "+p.Password), 0o600); err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return e.Close(context.WithoutCancel(ctx))
+}

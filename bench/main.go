@@ -1,0 +1,86 @@
+// Command bench measures Evenhand as whole processes: CPU by getrusage and /proc summed over all of
+// them, events a second, resident memory, parts of the store. `make bench` runs it.
+//
+//	go run ./bench backlog -n 2000000            a backlog, embedded: broker and pipeline, engine
+//	go run ./bench backlog -n 200000 -days 28    28 event days mixed in each batch
+//	go run ./bench split -n 500000               broker, engine and `evenhand run` in processes of their own
+//	go run ./bench low -rate 500 -seconds 60     acked → visible at a low rate, then idle
+//	go run ./bench lists -rows 10000000          list queries over generated rows, idle and under load
+//	go run ./bench scan -n 200000                `evenhand scan` over 2 KB texts
+//
+// Texts come from the generator named by EVENHAND_SHARED (tools/scanbench) when it is there, else
+// from one of its own. Every command prints what it measured and fails when ids are missing or double.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+)
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == engine.ChildCommand {
+		os.Exit(engine.ChildMain(os.Args[2:]))
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags of all commands.
+type options struct {
+	bin     string // the evenhand binary
+	dir     string // where data goes; "" makes a temporary folder
+	n       int
+	days    int
+	parts   int
+	rate    int
+	seconds int
+	rows    int
+	set     string
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("which? backlog, split, low, lists or scan")
+	}
+	var o options
+	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	fs.StringVar(&o.bin, "bin", "bin/evenhand", "the binary to measure")
+	fs.StringVar(&o.dir, "dir", "", "folder for data; default a temporary one")
+	fs.IntVar(&o.n, "n", 200_000, "events or texts")
+	fs.IntVar(&o.days, "days", 1, "event days mixed in each batch")
+	fs.IntVar(&o.parts, "partitions", 4, "partitions of llm.interactions")
+	fs.IntVar(&o.rate, "rate", 500, "events a second")
+	fs.IntVar(&o.seconds, "seconds", 60, "how long")
+	fs.IntVar(&o.rows, "rows", 1_000_000, "rows to generate")
+	fs.StringVar(&o.set, "set", "", "extra settings for evenhand, comma separated key=value")
+	if err := fs.Parse(args[1:]); err != nil {
+		return err
+	}
+	if o.dir == "" {
+		dir, err := os.MkdirTemp("", "evenhand-bench.")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		o.dir = dir
+	}
+	commands := map[string]func(context.Context, options) error{
+		"backlog": backlog, "split": split, "low": lowRate, "lists": lists, "scan": scanTexts,
+		"broker": brokerOnly, "engine": engineOnly, // processes of split
+	}
+	f, ok := commands[args[0]]
+	if !ok {
+		return fmt.Errorf("%s: no such measurement", args[0])
+	}
+	return f(ctx, o)
+}

@@ -1,0 +1,1 @@
+SETTINGS do_not_merge_across_partitions_select_final = 1

@@ -1,0 +1,271 @@
+package kafkaconn
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"go.uber.org/goleak"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func cluster(t *testing.T, opts ...kfake.Opt) Config {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	conn := DefaultConfig()
+	conn.Brokers = c.ListenAddrs()
+	return conn
+}
+
+func TestEnsure(t *testing.T) {
+	conn := cluster(t)
+	done, err := Ensure(t.Context(), conn, Topics(3), 1)
+	if err != nil || len(done.Created) != 9 {
+		t.Fatalf("%+v %v", done, err)
+	}
+	done, err = Ensure(t.Context(), conn, Topics(3), 1)
+	if err != nil || len(done.Created)+len(done.Warnings) != 0 {
+		t.Fatalf("a second time: %+v %v", done, err)
+	}
+	states, err := List(t.Context(), conn, Topics(3))
+	if err != nil || len(states) != 9 {
+		t.Fatalf("%v %v", states, err)
+	}
+	if s := states[0]; s.Name != Interactions || s.Partitions != 3 || s.Config["message.timestamp.type"] != "LogAppendTime" || s.Config["retention.ms"] != "604800000" {
+		t.Errorf("%+v", s)
+	}
+	if s := states[6]; s.Name != Jobs || s.Partitions != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestEnsureTellsMismatches(t *testing.T) {
+	conn := cluster(t)
+	wrong := []Topic{
+		{Name: Interactions, Partitions: 1, Config: map[string]string{"max.message.bytes": "1000", "retention.ms": "1000"}},
+		{Name: Decisions, Partitions: 4, Config: map[string]string{"message.timestamp.type": "LogAppendTime"}},
+	}
+	if _, err := Ensure(t.Context(), conn, wrong, 1); err != nil {
+		t.Fatal(err)
+	}
+	done, err := Ensure(t.Context(), conn, Topics(1), 1)
+	if audit.KindOf(err) != audit.KindInvalid {
+		t.Fatalf("%v", err)
+	}
+	for _, want := range []string{
+		`topic llm.interactions: message.timestamp.type is "CreateTime", wanted "LogAppendTime": kafka-configs --alter --entity-type topics --entity-name llm.interactions --add-config message.timestamp.type=LogAppendTime`,
+		`topic llm.interactions: max.message.bytes is "1000"`,
+		`topic evenhand.decisions: cleanup.policy is "delete", wanted "compact"`,
+		"topic evenhand.decisions: has 4 partitions but needs one order over all records: create it again with 1 partition",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s\nin: %v", want, err)
+		}
+	}
+	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], `retention.ms is "1000"`) {
+		t.Errorf("warnings %q", done.Warnings)
+	}
+	if len(done.Created) != 7 {
+		t.Errorf("created %q: faults of others must not keep topics from being made", done.Created)
+	}
+}
+
+func TestProducer(t *testing.T) {
+	conn := cluster(t)
+	if _, err := Ensure(t.Context(), conn, Topics(2), 1); err != nil {
+		t.Fatal(err)
+	}
+	opt := DefaultProducerOptions()
+	opt.MaxInFlight = 2_000_000
+	p, err := NewProducer(conn, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := func(n int) kafka.Message { return kafka.Message{Topic: Interactions, Value: make([]byte, n)} }
+
+	if err := p.Produce(t.Context(), nil); err != nil {
+		t.Errorf("nothing: %v", err)
+	}
+	if err := p.Produce(t.Context(), []kafka.Message{msg(10), msg(MaxMessage - 100)}); err != nil {
+		t.Errorf("two: %v", err)
+	}
+	err = p.Produce(t.Context(), []kafka.Message{msg(10), msg(MaxMessage + 1), msg(10)})
+	var each MessageErrors
+	if audit.KindOf(err) != audit.KindInvalid || !errors.As(err, &each) || len(each) != 3 || each[0] != nil || each[1] == nil || each[2] != nil {
+		t.Errorf("one too large of three: %v %v", err, each)
+	}
+	err = p.Produce(t.Context(), []kafka.Message{msg(800_000), msg(800_000), msg(800_000)})
+	if audit.KindOf(err) != audit.KindOverloaded {
+		t.Errorf("more than fits in flight: %v", err)
+	}
+	err = p.Produce(t.Context(), []kafka.Message{{Topic: "missing", Value: []byte("x")}})
+	if audit.KindOf(err) != audit.KindUnavailable {
+		t.Errorf("a missing topic: %v is %s", err, audit.KindOf(err))
+	}
+	if err := p.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := p.Produce(t.Context(), []kafka.Message{msg(1)}); audit.KindOf(err) != audit.KindUnavailable {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestProducerBoundHoldsThroughAnOutage: what was handed over counts until the brokers answered, even
+// when its caller is long gone.
+func TestProducerBoundHoldsThroughAnOutage(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers: a hung broker
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := DefaultConfig()
+	conn.Brokers = []string{ln.Addr().String()}
+	opt := DefaultProducerOptions()
+	opt.MaxInFlight = 10_000
+	p, err := NewProducer(conn, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	m := []kafka.Message{{Topic: Interactions, Value: make([]byte, 6000)}}
+	if err := p.Produce(ctx, m); audit.KindOf(err) != audit.KindUnavailable {
+		t.Errorf("a hung broker: %v", err)
+	}
+	began := time.Now()
+	if err := p.Produce(t.Context(), m); audit.KindOf(err) != audit.KindOverloaded || time.Since(began) > time.Second {
+		t.Errorf("while the first still waits: %v after %v", err, time.Since(began))
+	}
+	_ = ln.Close() // now it is refused, and the first ends
+	if err := p.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSASLAndTLS(t *testing.T) {
+	server, caFile := certificate(t)
+	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
+		t.Run(mechanism, func(t *testing.T) {
+			conn := cluster(t, kfake.EnableSASL(), kfake.Superuser(mechanism, "us,er=1", "pencil"), kfake.TLS(server))
+			conn.TLS = TLS{Enabled: true, CAFile: caFile}
+			conn.SASL = SASL{Mechanism: mechanism, User: "us,er=1", Password: "pencil"}
+			if err := conn.Validate(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Ensure(t.Context(), conn, Topics(1), 1); err != nil {
+				t.Fatal(err)
+			}
+			d, err := conn.Dialer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := d.DialContext(t.Context(), "tcp", conn.Brokers[0])
+			if err != nil {
+				t.Fatalf("the dialer: %v", err)
+			}
+			_ = c.Close()
+			conn.SASL.Password = "wrong"
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			if _, err := List(ctx, conn, Topics(1)); err == nil {
+				t.Fatal("a wrong password is taken")
+			} else if strings.Contains(err.Error(), "wrong") {
+				t.Fatalf("the password stands in %v", err)
+			}
+		})
+	}
+}
+
+// certificate makes a server's certificate for 127.0.0.1 that is its own authority.
+func certificate(t *testing.T) (server *tls.Config, caFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "broker"}, NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, tmpl, tmpl, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caFile = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}, caFile
+}
+
+// TestSCRAMVectors is the exchange printed in RFC 7677, section 3.
+func TestSCRAMVectors(t *testing.T) {
+	s, err := newSCRAM("SCRAM-SHA-256", "user", "pencil")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nonce = "rOprNGfwEbeRWgbNEkqO"
+	const challenge = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+	const proof = "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+	const final = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+	open := func() interface {
+		Next(context.Context, []byte) (bool, []byte, error)
+	} {
+		x, first, err := s.start(nonce)
+		if err != nil || string(first) != "n,,n=user,r="+nonce {
+			t.Fatalf("%s %v", first, err)
+		}
+		return x
+	}
+	x := open()
+	done, answer, err := x.Next(t.Context(), []byte(challenge))
+	if err != nil || done || string(answer) != proof {
+		t.Fatalf("%t %s %v", done, answer, err)
+	}
+	if done, _, err := x.Next(t.Context(), []byte(final)); err != nil || !done {
+		t.Fatalf("the broker's proof: %t %v", done, err)
+	}
+	for name, bad := range map[string]string{
+		"another nonce":         strings.Replace(challenge, "r=rO", "r=xO", 1),
+		"our nonce alone":       "r=" + nonce + ",s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
+		"too few iterations":    strings.Replace(challenge, "i=4096", "i=1", 1),
+		"endless iterations":    strings.Replace(challenge, "i=4096", "i=999999999", 1),
+		"no salt":               strings.Replace(challenge, "s=W22ZaJ0SNY7soEsUEjb6gQ==", "s=", 1),
+		"an error of the other": "e=unknown-user",
+		"nothing":               "",
+	} {
+		if _, _, err := open().Next(t.Context(), []byte(bad)); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	x = open()
+	if _, _, err := x.Next(t.Context(), []byte(challenge)); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"v=AAAA", "", "e=invalid-proof"} {
+		if _, _, err := x.Next(t.Context(), []byte(bad)); err == nil {
+			t.Errorf("the broker's proof %q is taken", bad)
+		}
+	}
+}
