@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -152,6 +151,16 @@ func (t *Tenant) candidates(ctx context.Context, f Filter, at *Cursor) (keys []C
 	return keys, rows == candidates, err
 }
 
+// literal is the key as a tuple of plain literals: ClickHouse reads hundreds of those as one constant,
+// where calls such as toUUID would cost more than the rest of the query.
+func (c Cursor) literal() string {
+	var digest strings.Builder
+	for _, b := range c.Digest {
+		fmt.Fprintf(&digest, `\x%02x`, b)
+	}
+	return fmt.Sprintf("('%s', '%s', '%s', '%s')", day(c.SortTS), c.SortTS.UTC().Format("2006-01-02 15:04:05.000"), c.EventID, &digest)
+}
+
 // current reads the winning versions of keys that pass the filter.
 func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int) ([]Item, error) {
 	q := f.apply(t.scope, t.from("audit_current").current())
@@ -160,10 +169,10 @@ func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int
 		if i > 0 {
 			in.WriteString(", ")
 		}
-		fmt.Fprintf(&in, "('%s', fromUnixTimestamp64Milli(toInt64(%d)), toUUID('%s'), unhex('%s'))",
-			day(k.SortTS), k.SortTS.UnixMilli(), k.EventID, hex.EncodeToString(k.Digest[:]))
+		in.WriteString(k.literal())
 	}
-	q.and("(event_day, sort_ts, event_id, content_digest) IN (" + in.String() + ")")
+	// All versions of a key share it, so FINAL may come after this; the filter must not be tested before.
+	q.prewhere = "(event_day, sort_ts, event_id, content_digest) IN (" + in.String() + ")"
 	return t.items(ctx, "store: list", q, newestFirst+fmt.Sprint(limit))
 }
 

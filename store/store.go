@@ -65,10 +65,11 @@ func (s *Store) from(table string) *query { return &query{table: s.db + "." + ta
 
 // query is a FROM with its conditions and their arguments in order.
 type query struct {
-	table string
-	final bool
-	where []string
-	args  []any
+	table    string
+	final    bool
+	prewhere string // literal condition on the sorting key, tested before other columns are read
+	where    []string
+	args     []any
 }
 
 func (q *query) and(cond string, args ...any) *query {
@@ -89,6 +90,9 @@ func (q *query) sql(columns, rest string) string {
 	b.WriteString("SELECT " + columns + " FROM " + q.table)
 	if q.final {
 		b.WriteString(" FINAL")
+	}
+	if q.prewhere != "" {
+		b.WriteString(" PREWHERE " + q.prewhere)
 	}
 	if len(q.where) > 0 {
 		b.WriteString(" WHERE " + strings.Join(q.where, " AND "))

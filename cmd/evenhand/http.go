@@ -22,6 +22,7 @@ import (
 func (st *stack) handler() http.Handler {
 	deps := door.Deps{
 		Decoder: ingest.NewDecoder(st.settings.decoder()), APIKey: st.settings.HTTP.APIKey.Reveal(),
+		Limits:  door.Limits{Message: kafkaconn.MaxMessage},
 		Metrics: st.metrics, Logger: st.log,
 	}
 	if st.producer != nil {

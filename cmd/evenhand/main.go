@@ -42,6 +42,7 @@ type cli struct {
 	Migrate  migrateCmd  `cmd:"" help:"Create or upgrade the store's tables."`
 	Topics   topicsCmd   `cmd:"" help:"Create the Kafka topics, or list them."`
 	Doctor   doctorCmd   `cmd:"" help:"Look at everything a run needs and say what is missing."`
+	Ready    readyCmd    `cmd:"" help:"Tell whether a process is ready to take traffic."`
 	SQL      sqlCmd      `cmd:"" name:"sql" help:"Run one read-only query on the store."`
 	Settings settingsCmd `cmd:"" name:"config" help:"Print all settings with their variables and values; secrets as ***."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

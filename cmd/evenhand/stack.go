@@ -151,6 +151,7 @@ func (st *stack) startEmbedded(ctx context.Context) error {
 	g.Go(func() (err error) {
 		st.engine, err = engine.Start(ctx, engine.Options{
 			Dir: engineDir(s), Lib: lib, MemoryBytes: s.Engine.MemoryMB << 20, Logger: st.log,
+			Private:   []string{"interaction_texts", "interaction_users"}, // dashboards need figures, not people's words
 			OnRestart: func(error) { st.metrics.EngineRestarted() },
 		})
 		return err

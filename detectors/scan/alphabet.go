@@ -1,6 +1,9 @@
 package scan
 
 import (
+	"fmt"
+	"iter"
+	"math/bits"
 	"regexp/syntax"
 	"slices"
 	"unicode"
@@ -86,19 +89,22 @@ var assertions = func() (all [kinds][kinds]syntax.EmptyOp) {
 }()
 
 // alphabet maps runes to symbol classes. Runes of one class are alike to every pattern, so that an
-// automaton needs one column a class. Two more columns follow the classes: the end of the text, and
-// one that stays empty, to which bytes above 0x7f are sent because they need decoding first.
+// automaton needs one column a class. Two more symbols go before the classes.
 type alphabet struct {
-	ascii   [256]uint16 // class of an ASCII byte; the empty column for other bytes
+	ascii   [256]uint16 // class of an ASCII byte; undecoded for other bytes
 	page    [(unicode.MaxRune >> 8) + 1]uint16
 	leaf    [][256]uint16 // classes of 256 runes; equal leaves are held once
-	kind    []kind        // of each class, and edge for the end of the text
+	kind    []kind        // of each symbol
 	foreign []bool        // the class holds a rune above 0x7f
-	end     int           // the column of the end of the text; the number of classes
+	size    int           // the number of symbols
 }
 
-// columns is the width of a row of the automaton, a multiple of a cache line.
-func (a *alphabet) columns() int { return (a.end + 2 + 15) &^ 15 }
+const (
+	undecoded  = iota // a byte above 0x7f, of which nothing is known before it is decoded
+	ending            // the end of the text
+	firstClass        // ASCII classes come first
+	maxSymbols = 1 << 16
+)
 
 // frequent are the characters of most texts, the most frequent first. Their classes come first, so that
 // most steps of the automaton touch one cache line of a row.
@@ -116,7 +122,7 @@ func (a *alphabet) decode(text string) (class, width int) {
 
 // newAlphabet divides all runes by the given sets and returns, beside the alphabet, each set as a set
 // of classes.
-func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
+func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset, error) {
 	// ASCII is told apart from the rest, so that no foreign rune is taken for a word character.
 	basis := append([]runeSet{asciiOnly, wordRunes, newlineIs}, sets...)
 	cuts := []rune{0, unicode.MaxRune + 1}
@@ -128,27 +134,30 @@ func newAlphabet(sets []runeSet, lines bool) (*alphabet, []bitset) {
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
 	classOf, n := refine(cuts, basis)
+	if n > maxSymbols {
+		return nil, nil, fmt.Errorf("patterns tell %d kinds of characters apart, more than %d", n, maxSymbols)
+	}
 
-	a := &alphabet{kind: make([]kind, n+1), foreign: make([]bool, n), end: n}
-	a.kind[n] = edge
-	bits := make([]bitset, len(sets))
+	a := &alphabet{kind: make([]kind, n), foreign: make([]bool, n), size: n}
+	a.kind[ending] = edge
+	classes := make([]bitset, len(sets))
 	for i, s := range sets {
-		bits[i] = newBitset(n + 1) // the end of the text is in no set
-		eachInterval(cuts, s, func(k int) { bits[i].add(classOf[k]) })
+		classes[i] = newBitset(n)
+		eachInterval(cuts, s, func(k int) { classes[i].add(classOf[k]) })
 	}
 	eachInterval(cuts, wordRunes, func(k int) { a.kind[classOf[k]] = word })
 	if lines {
 		eachInterval(cuts, newlineIs, func(k int) { a.kind[classOf[k]] = newline })
 	}
 	a.fill(cuts, classOf)
-	return a, bits
+	return a, classes, nil
 }
 
-// refine gives equal numbers, counting from zero, to the intervals between cuts that lie in the same
-// sets.
-func refine(cuts []rune, sets []runeSet) (classOf []int, n int) {
+// refine gives equal classes to the intervals between cuts that lie in the same sets; size is the
+// number of symbols then.
+func refine(cuts []rune, sets []runeSet) (classOf []int, size int) {
 	classOf = make([]int, len(cuts)-1)
-	n = 1
+	n := 1
 	for _, s := range sets {
 		moved := map[int]int{}
 		eachInterval(cuts, s, func(k int) {
@@ -164,7 +173,7 @@ func refine(cuts []rune, sets []runeSet) (classOf []int, n int) {
 	dense := map[int]int{}
 	number := func(c int) {
 		if _, ok := dense[c]; !ok {
-			dense[c] = len(dense)
+			dense[c] = firstClass + len(dense)
 		}
 	}
 	for _, r := range frequent {
@@ -176,7 +185,7 @@ func refine(cuts []rune, sets []runeSet) (classOf []int, n int) {
 	for k, c := range classOf {
 		classOf[k] = dense[c]
 	}
-	return classOf, len(dense)
+	return classOf, firstClass + len(dense)
 }
 
 // eachInterval calls f with the index of every interval between cuts that holds a rune of the set.
@@ -225,7 +234,7 @@ func (a *alphabet) fill(cuts []rune, classOf []int) {
 		a.page[p] = id
 	}
 	for c := range a.ascii {
-		a.ascii[c] = uint16(a.end + 1)
+		a.ascii[c] = undecoded
 		if c < utf8.RuneSelf {
 			a.ascii[c] = a.leaf[a.page[0]][c]
 		}
@@ -241,3 +250,15 @@ type bitset []uint64
 func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
 func (b bitset) add(i int)      { b[i>>6] |= 1 << (i & 63) }
 func (b bitset) has(i int) bool { return b[i>>6]>>(i&63)&1 != 0 }
+
+func (b bitset) all() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i, w := range b {
+			for ; w != 0; w &= w - 1 {
+				if !yield(i<<6 + bits.TrailingZeros64(w)) {
+					return
+				}
+			}
+		}
+	}
+}

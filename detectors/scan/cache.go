@@ -21,6 +21,7 @@ type cache struct {
 	p       *program
 	columns uint32
 	table   []uint32 // row by row; see entry
+	far     []uint64 // entries of symbols beyond the columns, by hash; see farSlot
 	states  []state  // by number of the row
 
 	mu     sync.Mutex // guards what follows, and all writing
@@ -40,6 +41,18 @@ const (
 	rowBits = matched - 1
 )
 
+// A row has a column for every symbol, up to maxColumns of them; that is enough for ASCII. Patterns in
+// many scripts may tell thousands of characters apart. Entries beyond the columns lie in a hash table
+// that forgets: a lost one is computed again.
+const (
+	maxColumns = 144
+	farBits    = 15      // the hash table has 1<<farBits entries
+	mostStates = 1 << 16 // so many rows can be told apart there
+)
+
+// columnsFor is the width of a row, a multiple of a cache line.
+func columnsFor(a *alphabet) int { return min((a.size+15)&^15, maxColumns) }
+
 // state is written before its row is published, and never after.
 type state struct {
 	key   string   // see keyOf; enough to make the state anew
@@ -49,7 +62,7 @@ type state struct {
 // newCache makes an empty cache. The first row belongs to no state, the second to the beginning of a
 // text.
 func newCache(p *program, maxStates int) *cache {
-	columns := p.alphabet.columns()
+	columns := columnsFor(p.alphabet)
 	c := &cache{
 		p:       p,
 		columns: uint32(columns),
@@ -58,6 +71,9 @@ func newCache(p *program, maxStates int) *cache {
 		n:       1,
 		rows:    map[string]uint32{},
 		closer:  newCloser(p),
+	}
+	if p.alphabet.size > columns {
+		c.far = make([]uint64, 1<<farBits)
 	}
 	c.key = keyOf(c.key, baseBegin, nil, nil)
 	c.intern()
@@ -84,8 +100,29 @@ func (c *cache) begin() uint32 { return c.columns }
 func (c *cache) stateAt(row uint32) state { return c.states[row/c.columns] }
 
 // entry reads one entry.
-func (c *cache) entry(row uint32, class int) uint32 {
-	return atomic.LoadUint32(&c.table[row+uint32(class)])
+func (c *cache) entry(row uint32, symbol int) uint32 {
+	if symbol < int(c.columns) {
+		return atomic.LoadUint32(&c.table[row+uint32(symbol)])
+	}
+	slot, tag := c.farSlot(row, symbol)
+	if v := atomic.LoadUint64(slot); uint32(v>>32) == tag {
+		return uint32(v)
+	}
+	return 0
+}
+
+func (c *cache) publish(row uint32, symbol int, e uint32) {
+	if symbol < int(c.columns) {
+		atomic.StoreUint32(&c.table[row+uint32(symbol)], e)
+		return
+	}
+	slot, tag := c.farSlot(row, symbol)
+	atomic.StoreUint64(slot, uint64(tag)<<32|uint64(e))
+}
+
+func (c *cache) farSlot(row uint32, symbol int) (slot *uint64, tag uint32) {
+	tag = row/c.columns<<16 | uint32(symbol)
+	return &c.far[tag*0x9e3779b1>>(32-farBits)], tag
 }
 
 // adopt gives the row of a state of another cache, or 0 if this one is full.
@@ -128,8 +165,7 @@ func number(key string) uint32 {
 func (c *cache) step(row uint32, class int) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slot := &c.table[row+uint32(class)]
-	if e := atomic.LoadUint32(slot); e != 0 { // somebody else was faster
+	if e := c.entry(row, class); e != 0 { // somebody else was faster
 		return e
 	}
 	key := c.stateAt(row).key
@@ -137,7 +173,7 @@ func (c *cache) step(row uint32, class int) uint32 {
 	extra := key[8+4*number(key[4:]):]
 	prev, next := from.kind, c.p.alphabet.kind[class]
 	to := uint32(baseEnd)
-	if next != edge {
+	if class != ending {
 		to = c.p.base[prev][class]
 	}
 
@@ -167,7 +203,7 @@ func (c *cache) step(row uint32, class int) uint32 {
 	if e != 0 && len(c.found) > 0 {
 		e |= matched
 	}
-	atomic.StoreUint32(slot, e)
+	c.publish(row, class, e)
 	return e
 }
 

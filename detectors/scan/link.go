@@ -35,14 +35,17 @@ func (l *linker) pattern(prog *syntax.Prog) { l.whole = append(l.whole, prog) }
 
 // link finishes the program. Patterns come last, so that one that is a part, too, shares its
 // instructions and not the other way round: only a part's end is told apart from others.
-func (l *linker) link() *program {
+func (l *linker) link() (*program, error) {
 	for _, prog := range l.whole {
 		l.patterns = append(l.patterns, l.add(prog, 0))
 	}
-	l.alphabet, l.program.sets = newAlphabet(l.runes, l.lines)
+	var err error
+	if l.alphabet, l.program.sets, err = newAlphabet(l.runes, l.lines); err != nil {
+		return nil, err
+	}
 	p := l.program
 	p.prepare()
-	return &p
+	return &p, nil
 }
 
 // add copies a compiled program unless there is a copy, and gives its entry.

@@ -84,7 +84,7 @@ func (m *matcher) match(text string, entry uint32, start int) int {
 	end, prev := -1, a.before(text, start)
 	m.now = append(m.now[:0], entry)
 	for i := start; len(m.now) > 0; {
-		class, width := a.end, 1
+		class, width := ending, 1
 		if i < len(text) {
 			if class = int(a.ascii[text[i]]); text[i] >= utf8.RuneSelf {
 				class, width = a.decode(text[i:])

@@ -1,6 +1,9 @@
 package scan
 
-import "regexp/syntax"
+import (
+	"regexp/syntax"
+	"slices"
+)
 
 // A pattern is planned as one or more chains, one for each alternative that is told apart. A chain
 // is a sequence of parts, the pieces of the pattern that lie between gaps. A gap is a piece that can
@@ -48,24 +51,16 @@ func plan(re *syntax.Regexp) []chain {
 	return []chain{whole.chain}
 }
 
-// divide makes the chains of re, at most limit of them. It returns nil where that is not possible,
-// because a chain would have no parts or the limit does not do.
+// divide makes the chains of re, at most limit of them. It returns nil where that cannot be, because a
+// chain would have no parts or there would be too many.
 func divide(re *syntax.Regexp, limit int) []chain {
 	items := flatten(nil, re)
 	for i, it := range items {
-		if it.Op != syntax.OpAlternate || !hasGap(it) {
-			continue
-		}
-		var all []chain
-		for _, sub := range it.Sub {
-			branch := append(append(items[:i:i], sub), items[i+1:]...)
-			cs := divide(concat(branch), limit-len(all))
-			if cs == nil || len(all)+len(cs) > limit {
-				return nil
+		if it.Op == syntax.OpAlternate && hasGap(it) {
+			if all := distribute(items, i, limit); all != nil {
+				return all
 			}
-			all = append(all, cs...)
 		}
-		return all
 	}
 	c := &builder{}
 	var open []*syntax.Regexp
@@ -79,10 +74,23 @@ func divide(re *syntax.Regexp, limit int) []chain {
 		}
 	}
 	c.close(open)
-	if len(c.parts) == 0 {
+	if len(c.parts) == 0 || limit < 1 {
 		return nil
 	}
 	return []chain{c.chain}
+}
+
+// distribute makes the chains of a(b|c)d, where the alternatives are at i, as those of abd and acd.
+func distribute(items []*syntax.Regexp, i, limit int) []chain {
+	var all []chain
+	for _, sub := range items[i].Sub {
+		cs := divide(concat(slices.Concat(items[:i], []*syntax.Regexp{sub}, items[i+1:])), limit-len(all))
+		if cs == nil {
+			return nil
+		}
+		all = append(all, cs...)
+	}
+	return all
 }
 
 // flatten appends the factors of re, without captures.

@@ -66,36 +66,46 @@ func (p *program) prepare() {
 	}
 	p.bases = []base{baseBegin: {kind: edge}, baseEnd: {kind: edge}}
 	ids := map[string]uint32{}
-	var pcs []uint32
 	for prev := range kinds {
-		p.base[prev] = make([]uint32, p.alphabet.end)
-		var begin [kinds][]uint32 // instructions ready for a symbol of each kind
+		p.base[prev] = make([]uint32, p.alphabet.size)
+		outs := make([][]uint32, p.alphabet.size) // by class: where the entries of all parts go
 		for next := range edge {
+			var pcs []uint32
 			c.reset()
 			for _, pc := range p.parts {
-				begin[next] = c.close(begin[next], pc, assertions[prev][next])
+				pcs = c.close(pcs, pc, assertions[prev][next])
 			}
-		}
-		for class := range p.alphabet.end {
-			k := p.alphabet.kind[class]
-			c.reset()
-			pcs = pcs[:0]
-			for _, pc := range begin[k] {
-				if in := p.inst[pc]; in.op == symbol && p.sets[in.arg].has(class) {
-					pcs = c.close(pcs, in.out, 0)
+			for _, pc := range pcs {
+				in := p.inst[pc] // a symbol: no part can be empty
+				for class := range p.sets[in.arg].all() {
+					if p.alphabet.kind[class] == next {
+						outs[class] = append(outs[class], in.out)
+					}
 				}
 			}
-			slices.Sort(pcs)
-			key := string(appendNumbers([]byte{byte(k)}, pcs))
-			id, ok := ids[key]
-			if !ok {
-				id = uint32(len(p.bases))
-				ids[key] = id
-				p.bases = append(p.bases, base{k, slices.Clone(pcs)})
-			}
-			p.base[prev][class] = id
+		}
+		for class := firstClass; class < p.alphabet.size; class++ {
+			p.base[prev][class] = p.addBase(ids, c, p.alphabet.kind[class], outs[class])
 		}
 	}
+}
+
+// addBase gives the number of the base with what is reached from the instructions.
+func (p *program) addBase(ids map[string]uint32, c *closer, k kind, from []uint32) uint32 {
+	var pcs []uint32
+	c.reset()
+	for _, pc := range from {
+		pcs = c.close(pcs, pc, 0)
+	}
+	slices.Sort(pcs)
+	key := string(appendNumbers([]byte{byte(k)}, pcs))
+	id, ok := ids[key]
+	if !ok {
+		id = uint32(len(p.bases))
+		ids[key] = id
+		p.bases = append(p.bases, base{k, pcs})
+	}
+	return id
 }
 
 // bytesOf is the set of bytes with which a rune of the classes may begin.
@@ -106,8 +116,8 @@ func (p *program) bytesOf(set bitset) bytes {
 			b.add(byte(c))
 		}
 	}
-	for class := range p.alphabet.end {
-		if p.alphabet.foreign[class] && set.has(class) {
+	for class, foreign := range p.alphabet.foreign {
+		if foreign && set.has(class) {
 			return b.or(foreignBytes)
 		}
 	}

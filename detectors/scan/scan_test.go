@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
@@ -232,5 +233,33 @@ func TestConcurrent(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	}
+}
+
+// Patterns in many scripts tell more characters apart than a row has columns.
+func TestManyCharacters(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	var patterns []string
+	word := func(n int) string {
+		var b strings.Builder
+		for range n {
+			b.WriteRune([]rune{0x4e00, 0x400, 0xac00, 0xe0}[r.IntN(4)] + rune(r.IntN(60)))
+		}
+		return b.String()
+	}
+	for i := range 200 {
+		patterns = append(patterns, word(1+i%3), word(1)+".{0,9}"+word(1), `\b`+word(2)+`|[^\x{4e00}-\x{4f00}]`+word(1))
+	}
+	o := newOracle(patterns)
+	for _, opts := range []Options{{}, {MaxStates: 1}} {
+		s := mustCompile(t, patterns, opts)
+		if size := s.program.alphabet.size; size <= maxColumns {
+			t.Fatalf("%d characters only", size)
+		}
+		for range 20 {
+			if d := different(s, o, patterns, word(100)+"\n\xff"+word(60)); d != "" {
+				t.Fatal(d)
+			}
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (w *walk) filter(text string) {
 		w.foreign = w.foreign || text[i] >= utf8.RuneSelf
 		i += width
 	}
-	if e := w.next(&row, a.end); e&matched != 0 {
+	if e := w.next(&row, ending); e&matched != 0 {
 		w.report(text, w.cache.stateAt(e&rowBits).found, len(text))
 	}
 }

@@ -19,169 +19,205 @@ type ProducerOptions struct {
 	MaxInFlight int64
 	// MaxMessage is the largest message taken, in bytes of key, value and headers.
 	MaxMessage int
-	// Linger is how long a message waits for company. Each call waits for it.
-	Linger time.Duration
+	// Patience is how long a message is tried while brokers cannot take it.
+	Patience time.Duration
 }
 
-// DefaultProducerOptions are for a front door: 64 MiB in flight, messages up to MaxMessage, 5 ms.
+// DefaultProducerOptions are for a front door: 64 MiB in flight, messages up to MaxMessage, 20 s.
 func DefaultProducerOptions() ProducerOptions {
-	return ProducerOptions{MaxInFlight: 64 << 20, MaxMessage: MaxMessage, Linger: 5 * time.Millisecond}
+	return ProducerOptions{MaxInFlight: 64 << 20, MaxMessage: MaxMessage, Patience: 20 * time.Second}
 }
 
-// Producer writes messages to the topics that they name and waits for all in-sync replicas. One
-// producer is shared by all callers, who share its batches. It does not repeat a message that a
-// caller's retry brings again: events carry their own id for that.
+// Producer writes messages to the topics that they name and waits for all in-sync replicas. It is
+// meant for many callers with few messages each: per partition one request is under way, and what
+// comes meanwhile goes together into the next. So nobody waits for company on a quiet log, and a slow
+// broker gets larger batches instead of a longer queue. (kafka-go's Writer cuts batches by the clock;
+// with one message a call it sends about one message a round trip.)
+//
+// The key decides the partition, as kafka-go's Hash does; without a key they take turns. A message
+// may arrive twice when an answer is lost: events carry their own id for that.
 type Producer struct {
-	opt    ProducerOptions
-	pool   *kafka.Transport
-	writer *kafka.Writer
-	bytes  *semaphore.Weighted
-	calls  sync.WaitGroup
-	mu     sync.Mutex
-	closed bool
+	opt     ProducerOptions
+	client  *kafka.Client
+	release func()
+	bytes   *semaphore.Weighted
+	balance kafka.Hash
+
+	mu      sync.Mutex
+	closed  bool
+	queues  map[place]*queue
+	topics  map[string]layout
+	workers sync.WaitGroup
+	stop    context.Context // ends when Close has waited long enough
+	giveUp  context.CancelFunc
+}
+
+type place struct {
+	topic     string
+	partition int
+}
+
+// layout is a topic's partitions, as known at a time.
+type layout struct {
+	partitions []int
+	at         time.Time
 }
 
 // NewProducer builds a producer; it connects with the first message.
 func NewProducer(cfg Config, opt ProducerOptions) (*Producer, error) {
-	t, err := cfg.Transport()
+	cl, release, err := cfg.Client()
 	if err != nil {
 		return nil, audit.E("kafkaconn: new producer", audit.KindInvalid, err)
 	}
-	return &Producer{opt: opt, pool: t, bytes: semaphore.NewWeighted(opt.MaxInFlight), writer: NewWriter(cfg, t, opt.Linger, maxInteractionsBatch)}, nil
-}
-
-// NewWriter is a kafka-go writer as all of ours are: acknowledged by all in-sync replicas, lz4, the
-// key decides the partition, a bounded number of attempts. batchBytes is the most a batch holds.
-func NewWriter(cfg Config, t *kafka.Transport, linger time.Duration, batchBytes int64) *kafka.Writer {
-	return &kafka.Writer{
-		Addr: kafka.TCP(cfg.Brokers...), Transport: t, Balancer: &kafka.Hash{}, RequiredAcks: kafka.RequireAll,
-		Compression: kafka.Lz4, BatchTimeout: linger, BatchSize: 10_000, BatchBytes: batchBytes,
-		MaxAttempts: 5, WriteBackoffMin: 100 * time.Millisecond, WriteBackoffMax: time.Second,
-		ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+	p := &Producer{
+		opt: opt, client: cl, release: release, bytes: semaphore.NewWeighted(opt.MaxInFlight),
+		queues: map[place]*queue{}, topics: map[string]layout{},
 	}
+	p.stop, p.giveUp = context.WithCancel(context.Background())
+	return p, nil
 }
 
-// MessageErrors holds the error of each message of a call, nil for those that were acknowledged.
-type MessageErrors []error
-
-// Error counts the failures and shows the first one.
-func (e MessageErrors) Error() string {
-	n, first := 0, error(nil)
-	for _, err := range e {
-		if err != nil {
-			if n++; first == nil {
-				first = err
-			}
-		}
-	}
-	return fmt.Sprintf("%d of %d messages failed: %v", n, len(e), first)
-}
-
-// Unwrap gives the failures.
-func (e MessageErrors) Unwrap() []error {
-	var errs []error
-	for _, err := range e {
-		if err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errs
-}
+const opProduce = "kafkaconn: produce"
 
 // Produce returns once every message is acknowledged. Errors are classed: overloaded at once when too
 // much is in flight or the log is full, invalid for messages that are too large (the others of the
 // call are sent). When some failed, errors.As finds a [MessageErrors] with one entry a message. When
 // ctx ends first, messages may still arrive; their byte slices must not be changed.
 func (p *Producer) Produce(ctx context.Context, msgs []kafka.Message) error {
-	const op = "kafkaconn: produce"
-	if len(msgs) == 0 {
-		return nil
-	}
 	errs := make(MessageErrors, len(msgs))
-	send, at := make([]kafka.Message, 0, len(msgs)), make([]int, 0, len(msgs))
 	var total int64
-	for i, m := range msgs {
-		n := messageSize(m)
+	for i := range msgs {
+		n := messageSize(&msgs[i])
 		if n > p.opt.MaxMessage {
-			errs[i] = audit.E(op, audit.KindInvalid, fmt.Errorf("the message has %d bytes, at most %d are taken", n, p.opt.MaxMessage))
+			errs[i] = audit.E(opProduce, audit.KindInvalid, fmt.Errorf("the message has %d bytes, at most %d are taken", n, p.opt.MaxMessage))
 			continue
 		}
 		total += int64(n)
-		send, at = append(send, m), append(at, i)
 	}
-	if len(send) > 0 {
-		if err := p.send(ctx, send, total); err != nil {
-			var each kafka.WriteErrors
-			many := errors.As(err, &each) && len(each) == len(send)
-			for j, i := range at {
-				if many {
-					errs[i] = E(op, each[j])
-				} else {
-					errs[i] = E(op, err)
-				}
+	if total == 0 {
+		return errs.reduce()
+	}
+	if !p.bytes.TryAcquire(total) {
+		return audit.E(opProduce, audit.KindOverloaded, fmt.Errorf("more than %d bytes wait for the brokers", p.opt.MaxInFlight))
+	}
+	waiting, err := p.enqueue(ctx, msgs, errs)
+	if err != nil {
+		p.bytes.Release(total)
+		return err
+	}
+	for _, s := range waiting {
+		select {
+		case <-s.done:
+			for j, i := range s.index {
+				errs[i] = s.errs[j]
 			}
+		case <-ctx.Done():
+			return audit.E(opProduce, audit.KindUnavailable, ctx.Err())
 		}
 	}
-	return errs.reduce(op)
+	return errs.reduce()
 }
 
-// reduce gives nil when all went well, else the errors under the kind that needs the most care.
-func (e MessageErrors) reduce(op string) error {
-	if len(e.Unwrap()) == 0 {
-		return nil
+// enqueue cuts the messages that have no error yet into shares by partition and queues them. On an
+// error nothing was queued.
+func (p *Producer) enqueue(ctx context.Context, msgs []kafka.Message, errs MessageErrors) ([]*share, error) {
+	open := map[place]*share{}
+	var all []*share
+	var at []place
+	for i := range msgs {
+		if errs[i] != nil {
+			continue
+		}
+		partitions, err := p.partitions(ctx, msgs[i].Topic)
+		if err != nil {
+			return nil, E(opProduce, err)
+		}
+		where := place{msgs[i].Topic, p.balance.Balance(msgs[i], partitions...)}
+		n := messageSize(&msgs[i])
+		s := open[where]
+		if s == nil || s.bytes+n > maxRequest {
+			s = &share{done: make(chan struct{})}
+			open[where] = s
+			all, at = append(all, s), append(at, where)
+		}
+		s.msgs, s.index, s.bytes = append(s.msgs, msgs[i]), append(s.index, i), s.bytes+n
 	}
-	return audit.E(op, classMany(kafka.WriteErrors(e)), e)
-}
-
-// send hands messages to the writer on a goroutine of their own, because they count as in flight
-// until the writer is done with them, which may be long after ctx ended.
-func (p *Producer) send(ctx context.Context, msgs []kafka.Message, bytes int64) error {
-	const op = "kafkaconn: produce"
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.closed {
-		p.mu.Unlock()
-		return audit.E(op, audit.KindUnavailable, errors.New("the producer is closed"))
+		return nil, audit.E(opProduce, audit.KindUnavailable, errors.New("the producer is closed"))
 	}
-	if !p.bytes.TryAcquire(bytes) {
-		p.mu.Unlock()
-		return audit.E(op, audit.KindOverloaded, fmt.Errorf("more than %d bytes wait for the brokers", p.opt.MaxInFlight))
+	for i, s := range all {
+		q := p.queues[at[i]]
+		if q == nil {
+			q = &queue{}
+			p.queues[at[i]] = q
+		}
+		q.waiting = append(q.waiting, s)
+		if !q.running { // a worker lives as long as its queue holds something
+			q.running = true
+			p.workers.Go(func() { p.work(at[i], q) })
+		}
 	}
-	done := make(chan error, 1)
-	p.calls.Go(func() {
-		defer p.bytes.Release(bytes)
-		done <- p.writer.WriteMessages(context.WithoutCancel(ctx), msgs...)
-	})
-	p.mu.Unlock()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return all, nil
 }
 
-// Close refuses new messages and waits for those in flight, at most until ctx ends.
+// partitions asks which partitions a topic has, at most every few seconds.
+func (p *Producer) partitions(ctx context.Context, topic string) ([]int, error) {
+	p.mu.Lock()
+	known, ok := p.topics[topic]
+	p.mu.Unlock()
+	if ok && time.Since(known.at) < metadataTTL {
+		return known.partitions, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	res, err := p.client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{topic}})
+	if err == nil && len(res.Topics) != 1 {
+		err = kafka.UnknownTopicOrPartition
+	}
+	if err == nil {
+		err = res.Topics[0].Error
+	}
+	if err == nil && len(res.Topics[0].Partitions) == 0 {
+		err = kafka.LeaderNotAvailable
+	}
+	switch {
+	case err != nil && ok: // the brokers are away: what was known is a good guess
+		return known.partitions, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", topic, err)
+	}
+	known = layout{at: time.Now()}
+	for i := range res.Topics[0].Partitions {
+		known.partitions = append(known.partitions, i)
+	}
+	p.mu.Lock()
+	p.topics[topic] = known
+	p.mu.Unlock()
+	return known.partitions, nil
+}
+
+// Close refuses new messages and waits for those in flight, at most until ctx ends; then it gives them
+// up. It may be called twice.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	done := make(chan error, 1)
-	go func() {
-		p.calls.Wait()
-		err := p.writer.Close()
-		p.pool.CloseIdleConnections()
-		done <- err
-	}()
+	done := make(chan struct{})
+	go func() { p.workers.Wait(); p.release(); close(done) }()
+	var err error
 	select {
-	case err := <-done:
-		return E("kafkaconn: close producer", err)
+	case <-done:
 	case <-ctx.Done():
-		return audit.E("kafkaconn: close producer", audit.KindUnavailable, ctx.Err())
+		err = audit.E("kafkaconn: close producer", audit.KindUnavailable, ctx.Err())
 	}
+	p.giveUp()
+	return err
 }
 
 // messageSize is what a message takes in a batch, about: key, value, headers and some framing.
-func messageSize(m kafka.Message) int {
+func messageSize(m *kafka.Message) int {
 	n := 32 + len(m.Key) + len(m.Value)
 	for _, h := range m.Headers {
 		n += 10 + len(h.Key) + len(h.Value)

@@ -208,4 +208,3 @@ func numbered(from, to int) (out []string) {
 	}
 	return out
 }
-

@@ -1,0 +1,160 @@
+package kafkaconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+const (
+	maxRequest     = 1_000_000 // bytes of messages in a request, before compression; below the topics' limit
+	requestTimeout = 5 * time.Second
+)
+
+// queue holds what waits for one partition. It is guarded by the producer's mutex.
+type queue struct {
+	waiting []*share
+	running bool
+}
+
+// share is the part of a call that goes to one partition.
+type share struct {
+	msgs  []kafka.Message
+	index []int // of the messages in the call
+	bytes int
+	errs  []error // one a message, valid once done is closed
+	done  chan struct{}
+}
+
+// work sends what waits for a partition, request by request, until nothing does.
+func (p *Producer) work(where place, q *queue) {
+	for {
+		p.mu.Lock()
+		n, bytes := 0, 0
+		for n < len(q.waiting) && (n == 0 || bytes+q.waiting[n].bytes <= maxRequest) {
+			bytes += q.waiting[n].bytes
+			n++
+		}
+		if n == 0 {
+			q.running = false
+			q.waiting = nil
+			p.mu.Unlock()
+			return
+		}
+		shares := q.waiting[:n:n]
+		q.waiting = q.waiting[n:]
+		p.mu.Unlock()
+
+		var msgs []kafka.Message
+		for _, s := range shares {
+			msgs = append(msgs, s.msgs...)
+		}
+		errs := p.send(where, msgs)
+		for _, s := range shares {
+			s.errs, errs = errs[:len(s.msgs)], errs[len(s.msgs):]
+			close(s.done)
+		}
+		p.bytes.Release(int64(bytes))
+	}
+}
+
+// send writes messages as one batch and gives an error for each. A batch that the broker finds too
+// large is halved until the large message stands alone.
+func (p *Producer) send(where place, msgs []kafka.Message) []error {
+	err := p.try(where, msgs)
+	if len(msgs) > 1 && (errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge)) {
+		half := len(msgs) / 2
+		return append(p.send(where, msgs[:half]), p.send(where, msgs[half:])...)
+	}
+	errs := make([]error, len(msgs))
+	if err != nil {
+		for i := range errs {
+			errs[i] = E(opProduce, err)
+		}
+	}
+	return errs
+}
+
+// try sends one batch, again and again while that may help and patience lasts.
+func (p *Producer) try(where place, msgs []kafka.Message) error {
+	deadline := time.Now().Add(p.opt.Patience)
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		err := p.request(where, msgs)
+		if err == nil || Class(err) != audit.KindUnavailable || time.Now().Add(wait).After(deadline) {
+			return err
+		}
+		t := time.NewTimer(wait - time.Duration(rand.Int64N(int64(wait)/2)))
+		select {
+		case <-t.C:
+		case <-p.stop.Done():
+			t.Stop()
+			return err
+		}
+	}
+}
+
+func (p *Producer) request(where place, msgs []kafka.Message) error {
+	ctx, cancel := context.WithTimeout(p.stop, requestTimeout)
+	defer cancel()
+	records := make([]kafka.Record, len(msgs))
+	for i, m := range msgs {
+		records[i] = kafka.Record{Time: m.Time, Headers: m.Headers}
+		if m.Key != nil {
+			records[i].Key = kafka.NewBytes(m.Key)
+		}
+		if m.Value != nil {
+			records[i].Value = kafka.NewBytes(m.Value)
+		}
+	}
+	res, err := p.client.Produce(ctx, &kafka.ProduceRequest{
+		Topic: where.topic, Partition: where.partition, RequiredAcks: kafka.RequireAll, Compression: kafka.Lz4,
+		Records: kafka.NewRecordReader(records...),
+	})
+	if err == nil {
+		err = res.Error
+	}
+	return err
+}
+
+// MessageErrors holds the error of each message of a call, nil for those that were acknowledged.
+type MessageErrors []error
+
+// Error counts the failures and shows the first one.
+func (e MessageErrors) Error() string {
+	n, first := 0, error(nil)
+	for _, err := range e {
+		if err != nil {
+			if n++; first == nil {
+				first = err
+			}
+		}
+	}
+	return fmt.Sprintf("%d of %d messages failed: %v", n, len(e), first)
+}
+
+// Unwrap gives the failures.
+func (e MessageErrors) Unwrap() []error {
+	var errs []error
+	for _, err := range e {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
+
+// reduce gives nil when all went well, else the errors under the kind that needs the most care.
+func (e MessageErrors) reduce() error {
+	for _, err := range e {
+		if err != nil {
+			return audit.E(opProduce, classMany(kafka.WriteErrors(e)), e)
+		}
+	}
+	return nil
+}
