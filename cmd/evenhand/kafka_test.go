@@ -62,7 +62,7 @@ func TestRunAgainstRealKafka(t *testing.T) {
 	brokers := realKafka(t)
 	e := enginetest.Start(t)
 	ch := e.Endpoint(engine.Writer)
-	env := []string{"EVENHAND_KAFKA_BROKERS=" + brokers, "EVENHAND_CLICKHOUSE_ADDR=" + ch.Native, "EVENHAND_CLICKHOUSE_USERNAME=" + ch.User,
+	env := []string{"EVENHAND_KAFKA_BROKERS=" + brokers, "EVENHAND_CLICKHOUSE_ADDR=" + ch.Native, "EVENHAND_CLICKHOUSE_USERNAME=" + string(ch.User),
 		"EVENHAND_CLICKHOUSE_PASSWORD=" + ch.Password, "EVENHAND_TENANT_DEFAULT=acme"}
 	must := func(stdin string, args ...string) string {
 		t.Helper()
@@ -80,7 +80,7 @@ func TestRunAgainstRealKafka(t *testing.T) {
 	}
 
 	s := defaultSettings()
-	s.Kafka.Brokers, s.ClickHouse.Addr, s.ClickHouse.Username, s.ClickHouse.Password = []string{brokers}, []string{ch.Native}, ch.User, config.Secret(ch.Password)
+	s.Kafka.Brokers, s.ClickHouse.Addr, s.ClickHouse.Username, s.ClickHouse.Password = []string{brokers}, []string{ch.Native}, string(ch.User), config.Secret(ch.Password)
 	s.Tenant.Default, s.HTTP.Addr = "acme", "127.0.0.1:0"
 	begin := func() (stop func(), base string) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -112,7 +112,7 @@ func TestRunAgainstRealKafka(t *testing.T) {
 	_ = res.Body.Close()
 
 	cfg := chconn.DefaultConfig()
-	cfg.Addr, cfg.Username, cfg.Password = []string{ch.Native}, ch.User, ch.Password
+	cfg.Addr, cfg.Username, cfg.Password = []string{ch.Native}, string(ch.User), ch.Password
 	conn, err := chconn.Open(cfg)
 	if err != nil {
 		t.Fatal(err)

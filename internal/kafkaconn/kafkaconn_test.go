@@ -10,16 +10,20 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
 	"github.com/evenhand/evenhand/audit"
@@ -132,34 +136,103 @@ func TestProducer(t *testing.T) {
 	}
 }
 
-// TestProducerBoundHoldsThroughAnOutage: what was handed over counts until the brokers answered, even
-// when its caller is long gone.
+// TestProducerBoundHoldsThroughAnOutage: what was handed over counts until the brokers answered or
+// patience ends, even when its caller is long gone.
 func TestProducerBoundHoldsThroughAnOutage(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts and never answers: a hung broker
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, Interactions))
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn := DefaultConfig()
-	conn.Brokers = []string{ln.Addr().String()}
+	conn.Brokers = c.ListenAddrs()
 	opt := DefaultProducerOptions()
-	opt.MaxInFlight = 10_000
+	opt.MaxInFlight, opt.Patience = 10_000, 2*time.Second
 	p, err := NewProducer(conn, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
+	m := []kafka.Message{{Topic: Interactions, Value: make([]byte, 6000)}}
+	if err := p.Produce(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	m := []kafka.Message{{Topic: Interactions, Value: make([]byte, 6000)}}
 	if err := p.Produce(ctx, m); audit.KindOf(err) != audit.KindUnavailable {
-		t.Errorf("a hung broker: %v", err)
+		t.Errorf("without brokers: %v", err)
 	}
 	began := time.Now()
 	if err := p.Produce(t.Context(), m); audit.KindOf(err) != audit.KindOverloaded || time.Since(began) > time.Second {
-		t.Errorf("while the first still waits: %v after %v", err, time.Since(began))
+		t.Errorf("while the first is still tried: %v after %v", err, time.Since(began))
 	}
-	_ = ln.Close() // now it is refused, and the first ends
+	p.workers.Wait()
+	if err := p.Produce(t.Context(), m); audit.KindOf(err) != audit.KindUnavailable {
+		t.Errorf("after patience: %v", err)
+	}
 	if err := p.Close(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestProducerGathersWhileWaiting: many callers with one message each share requests.
+func TestProducerGathersWhileWaiting(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, Interactions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	var requests atomic.Int64
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Count: -1, When: func(kmsg.Request) bool {
+		requests.Add(1)
+		time.Sleep(10 * time.Millisecond) // a slow disk
+		return false
+	}})
+	conn := DefaultConfig()
+	conn.Brokers = c.ListenAddrs()
+	p, err := NewProducer(conn, DefaultProducerOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close(context.Background()) }()
+	const callers, each = 100, 20
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for j := range each {
+				if err := p.Produce(t.Context(), []kafka.Message{{Topic: Interactions, Value: fmt.Appendf(nil, "%d/%d", i, j)}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := requests.Load(); n > callers*each/4 {
+		t.Errorf("%d messages took %d requests", callers*each, n)
+	}
+	if end := c.PartitionInfo(Interactions, 0).HighWatermark; end != callers*each {
+		t.Errorf("%d records in the log, want %d", end, callers*each)
+	}
+}
+
+// TestProducerIsolatesWhatTheBrokerFindsTooLarge: the others of the batch arrive.
+func TestProducerIsolatesWhatTheBrokerFindsTooLarge(t *testing.T) {
+	conn := cluster(t)
+	small := []Topic{{Name: "small", Partitions: 1, Config: map[string]string{"max.message.bytes": "2000"}}}
+	if _, err := Ensure(t.Context(), conn, small, 1); err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewProducer(conn, DefaultProducerOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close(context.Background()) }()
+	noise := make([]byte, 3000)
+	_, _ = rand.Read(noise)
+	msgs := []kafka.Message{{Topic: "small", Value: []byte("a")}, {Topic: "small", Value: noise}, {Topic: "small", Value: []byte("b")}}
+	err = p.Produce(t.Context(), msgs)
+	var each MessageErrors
+	if !errors.As(err, &each) || each[0] != nil || each[2] != nil || audit.KindOf(each[1]) != audit.KindInvalid {
+		t.Fatalf("%v: %v", err, each)
 	}
 }
 
