@@ -163,6 +163,7 @@ func (c Cursor) literal() string {
 
 // current reads the winning versions of keys that pass the filter.
 func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int) ([]Item, error) {
+	q := f.apply(t.scope, t.from("audit_current").current())
 	var in strings.Builder
 	for i, k := range keys {
 		if i > 0 {
@@ -170,11 +171,8 @@ func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int
 		}
 		in.WriteString(k.literal())
 	}
-	versions := t.from("audit_current")
-	versions.prewhere = "(event_day, sort_ts, event_id, content_digest) IN (" + in.String() + ")"
-	const key = "tenant_id DESC, event_day DESC, sort_ts DESC, event_id DESC, content_digest DESC"
-	newest := versions.sql(itemColumnList, "ORDER BY "+key+", version DESC, written_at DESC LIMIT 1 BY tenant_id, event_day, sort_ts, event_id, content_digest")
-	q := f.apply(t.scope, &query{table: "(" + newest + ")", args: versions.args})
+	// All versions of a key share it, so FINAL may come after this; the filter must not be tested before.
+	q.prewhere = "(event_day, sort_ts, event_id, content_digest) IN (" + in.String() + ")"
 	return t.items(ctx, "store: list", q, newestFirst+fmt.Sprint(limit))
 }
 
@@ -190,8 +188,6 @@ func (s scope) items(ctx context.Context, op string, q *query, rest string) ([]I
 	})
 	return items, err
 }
-
-const itemColumnList = "*"
 
 var itemColumns = strings.Join(columnsOf[itemRow](), ", ")
 

@@ -4,8 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 bin=${1:-bin/evenhand}
+case ${KEEP:-} in '' | 0 | no | false) keep= ;; *) keep=1 ;; esac
 dir=$(mktemp -d "${TMPDIR:-/tmp}/evenhand-demo.XXXXXX")
 log=$dir/evenhand.log
+began=$(date +%s.%N)
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 [ -t 1 ] || say() { printf '\n%s\n' "$*"; }
 
@@ -17,13 +19,14 @@ ended() {
   wait "$pid" 2>/dev/null || true
   rm -rf "$dir"
 }
-trap 'rc=$?; if [ $rc -ne 0 ] || [ -z "${KEEP:-}" ]; then ended; fi; exit $rc' EXIT
+trap 'rc=$?; if [ $rc -ne 0 ] || [ -z "$keep" ]; then ended; fi; exit $rc' EXIT
 trap 'exit 130' INT TERM
-until [ -s "$dir/running.json" ]; do
-  kill -0 "$pid" 2>/dev/null || { echo "evenhand did not start:"; tail -n 20 "$log"; exit 1; }
+until grep -qs '^Send something' "$dir/up.txt"; do
+  kill -0 "$pid" 2>/dev/null || { echo "evenhand did not start:"; cat "$dir/up.txt"; tail -n 20 "$log"; exit 1; }
   sleep 0.1
 done
-sed -n '1,4p' "$dir/up.txt"
+sed -E 's/ {3}\(.*//; 4q' "$dir/up.txt"
+http=$(sed -nE 's/^ *HTTP +//p' "$dir/up.txt")
 
 say "2/4  Sending examples/interactions.jsonl through Kafka"
 n=$(grep -c . examples/interactions.jsonl)
@@ -44,18 +47,20 @@ echo
 "$bin" check --data-dir "$dir" | tail -n 1
 
 say "Where to look next"
-if [ -n "${KEEP:-}" ]; then
-  cat <<EOF
-It is still running as process $pid (stop it: kill $pid; then delete $dir).
-  $bin sql --data-dir $dir "SELECT event_id, domain, bias_type FROM llm_interaction_audit WHERE bias_detected LIMIT 5"
+if [ -n "$keep" ]; then
+  cat <<END
+It is still running as process $pid. Stop it with: kill $pid   and then delete $dir
+  $bin sql --data-dir $dir "SELECT id, domain, bias_type FROM llm_interaction_audit WHERE bias_detected LIMIT 5"
   $bin check --data-dir $dir
-EOF
-  sed -n '2,5p' "$dir/up.txt"
+  curl -s $http/readyz
+  curl -s '$http/analyze-bias?domain=hr' -d '{"llm_response":"Women are too emotional to lead."}'
+END
 else
-  cat <<EOF
+  cat <<'END'
   make demo KEEP=1            leave it running and look around
   bin/evenhand up             your own, with data that stays
   bin/evenhand rules list     what is looked for; 'rules explain ID' says why
   README.md                   how your applications send their interactions
-EOF
+END
 fi
+printf '\nDone in %.0f s.\n' "$(echo "$(date +%s.%N) $began" | awk '{print $1 - $2}')"

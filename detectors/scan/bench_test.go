@@ -95,8 +95,13 @@ func reportTime(b *testing.B, begin time.Duration) {
 
 // BenchmarkScanCold begins with an empty automaton every 1,000 texts.
 func BenchmarkScanCold(b *testing.B) {
-	texts := makeTexts(1000, makeHits)
 	s := mustCompile(b, makeRules(benchRules), Options{})
+	b.Run("clean", func(b *testing.B) { benchCold(b, s, makeTexts(1000, makeText)) })
+	b.Run("hits", func(b *testing.B) { benchCold(b, s, makeTexts(1000, makeHits)) })
+}
+
+func benchCold(b *testing.B, s *Scanner, texts []string) {
+	texts = texts[:min(len(texts), 1000)]
 	var dst []Match
 	i, begin := 0, cpuTime()
 	for b.Loop() {
@@ -112,12 +117,17 @@ func BenchmarkScanCold(b *testing.B) {
 func BenchmarkScanParallel(b *testing.B) {
 	texts := makeTexts(500, makeHits)
 	s := mustCompile(b, makeRules(benchRules), Options{})
+	for _, text := range texts {
+		s.Scan(text, nil)
+	}
+	begin := cpuTime()
 	b.RunParallel(func(pb *testing.PB) {
 		var dst []Match
 		for i := 0; pb.Next(); i++ {
 			dst = s.Scan(texts[i%len(texts)], dst[:0])
 		}
 	})
+	reportTime(b, begin)
 }
 
 // BenchmarkStdlibLoop is what the scanner replaces, on the same rules and texts. It reports how many
@@ -203,6 +213,8 @@ func BenchmarkScanbench(b *testing.B) {
 	s := mustCompile(b, rules, Options{})
 	b.Run("corpus", func(b *testing.B) { benchScan(b, s, corpus) })
 	b.Run("adversarial", func(b *testing.B) { benchScan(b, s, attack) })
+	b.Run("corpus_cold", func(b *testing.B) { benchCold(b, s, corpus) })
+	b.Run("adversarial_cold", func(b *testing.B) { benchCold(b, s, attack) })
 }
 
 func TestScanbench(t *testing.T) {

@@ -170,5 +170,5 @@ func boundary(text string, i int) int {
 			break
 		}
 	}
-	return i+1 // a stray continuation byte
+	return i // a stray continuation byte
 }

@@ -75,7 +75,7 @@ func TestProperty(t *testing.T) {
 
 // TestPropertyGaps does the same with patterns in the shape of rules: words with gaps between them.
 func TestPropertyGaps(t *testing.T) {
-	words := []string{"a", "ab", "b", "k", "(?:a|ab)", "(?:b|bc|s)", "a+", "c?a", `\ba`, `b\b`, `\bab\b`, "é", "ss"}
+	words := []string{"a", "ab", "b", "k", "(?:a|ab)", "(?:b|bc|s)", "a+", "c?a", `\ba`, `b\b`, `\bab\b`, "é", "ss", `a\.`, `\.b`, "\n"}
 	gaps := []string{".*", ".*?", ".{0,4}", ".{0,9}?", ".{2,6}", "[^.\n]{0,8}", `(?:\w+\s+){0,3}`, `(?s:.{0,5})`, `\s+`, `\W+`, `\w+`, " ?", `\b.{0,7}\b`}
 	rapid.Check(t, func(t *rapid.T) {
 		rule := func() string {

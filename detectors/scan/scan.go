@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,7 +64,7 @@ type Scanner struct {
 
 	mu    sync.Mutex // held to replace cache
 	cache atomic.Pointer[cache]
-	walks sync.Pool
+	walks chan *walk // idle ones, as many as can run at once
 }
 
 // Compile compiles RE2 patterns, with (?i) put in front of each. A pattern that package regexp refuses,
@@ -94,7 +95,7 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 	}
 	s.maxStates = min(max(s.maxStates, leastStates), mostStates)
 	s.cache.Store(newCache(s.program, min(firstStates, s.maxStates)))
-	s.walks.New = func() any { return newWalk(s) }
+	s.walks = make(chan *walk, runtime.GOMAXPROCS(0))
 	return s, nil
 }
 
@@ -133,19 +134,37 @@ func (s *Scanner) Patterns() int { return len(s.chainsOf) }
 // regexp.MustCompile("(?i)"+p).FindAllStringIndex(text, -1) gives. The text may be any bytes, up to
 // 2 GiB of them.
 func (s *Scanner) Scan(text string, dst []Match) []Match {
-	w := s.walks.Get().(*walk)
-	w.cache = s.cache.Load()
+	w := s.walk()
 	w.filter(text)
 	from := len(dst)
 	for _, p := range w.hits {
 		dst = w.findAll(text, p, dst)
 	}
-	w.reset()
-	s.walks.Put(w)
+	s.release(w)
 	slices.SortFunc(dst[from:], func(a, b Match) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.Pattern, b.Pattern))
 	})
 	return dst
+}
+
+// walk takes an idle walk or makes one. A pool of package sync would lose them, and they are large.
+func (s *Scanner) walk() *walk {
+	var w *walk
+	select {
+	case w = <-s.walks:
+	default:
+		w = newWalk(s)
+	}
+	w.cache = s.cache.Load()
+	return w
+}
+
+func (s *Scanner) release(w *walk) {
+	w.reset()
+	select {
+	case s.walks <- w:
+	default:
+	}
 }
 
 // renew gives the successor of a full cache: a larger one, or an empty one if it cannot grow.

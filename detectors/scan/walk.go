@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// walk is what one call of Scan works with. Between calls it lies in a pool.
+// walk is what one call of Scan works with.
 type walk struct {
 	s       *Scanner
 	cache   *cache
@@ -19,7 +19,12 @@ type walk struct {
 }
 
 func newWalk(s *Scanner) *walk {
-	w := &walk{s: s, matcher: matcher{closer: *newCloser(s.program)}, chains: make([]chainState, len(s.chains)), hit: make([]bool, len(s.chainsOf))}
+	w := &walk{
+		s:       s,
+		chains:  make([]chainState, len(s.chains)),
+		hit:     make([]bool, len(s.chainsOf)),
+		matcher: matcher{closer: *newCloser(s.program)},
+	}
 	for i := range w.chains {
 		w.chains[i].ends = make([][]int32, len(s.chains[i].parts)-1)
 	}

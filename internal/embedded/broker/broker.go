@@ -250,8 +250,8 @@ func (b *Broker) client() (*kafka.Client, func(), error) {
 	return kafkaconn.Config{Brokers: []string{b.addr}, ClientID: "evenhand-broker"}.Client()
 }
 
-// installFaults hooks into producing, on kfake's own goroutine: the first hook stamps and counts, the
-// second refuses while the log is full.
+// installFaults hooks into producing, on kfake's own goroutine: the first hook stamps, the second
+// counts and refuses while the log is full.
 func (b *Broker) installFaults() {
 	var last *kmsg.ProduceRequest // hooks run once a partition of a request
 	b.cluster.Fault(kfake.Fault{

@@ -115,7 +115,9 @@ func oneOf(dir string) Options {
 
 func produce(t *testing.T, conn kafkaconn.Config, topic string, values ...string) error {
 	t.Helper()
-	p, err := kafkaconn.NewProducer(conn, kafkaconn.DefaultProducerOptions())
+	opt := kafkaconn.DefaultProducerOptions()
+	opt.Patience = 2 * time.Second
+	p, err := kafkaconn.NewProducer(conn, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
