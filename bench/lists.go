@@ -1,5 +1,358 @@
 package main
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
-func lists(ctx context.Context, o options) error { return nil }
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/store"
+)
+
+// samples is how often each query is asked, with another value each time where there are others.
+const samples = 40
+
+// known are interactions of tenant-0 from all over the generated days, to ask for again.
+type known struct {
+	id          audit.ID
+	trace, user string
+}
+
+// listQuery is one kind of question with its answer's condition in SQL.
+type listQuery struct {
+	name string
+	ask  func(i int) store.Filter
+	sql  func(f store.Filter) string
+}
+
+func lists(ctx context.Context, o options) error {
+	up, err := start(o.bin, o.settings("up", "--data-dir", o.dir, "--http", "127.0.0.1:0")...)
+	if err != nil {
+		return err
+	}
+	defer up.stop()
+	if err := waitFor(ctx, "evenhand up", 3*time.Minute, func() bool { _, ok := readEndpoints(o.dir); return ok }); err != nil {
+		return fmt.Errorf("%w\n%s", err, up.log)
+	}
+	conn, err := storeOf(o.dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if n, err := scalar[uint64](ctx, conn, "SELECT count() FROM audit_current WHERE topic = 'generated'"); err != nil {
+		return err
+	} else if n == 0 { // else a folder that was filled before
+		if err := generate(ctx, o, conn); err != nil {
+			return err
+		}
+	}
+	s := store.New(conn, "evenhand")
+	ks, err := pick(ctx, conn)
+	if err != nil {
+		return err
+	}
+	qs := queries(ks)
+	if err := compare(ctx, conn, s.WithTenant("tenant-0"), qs); err != nil {
+		return err
+	}
+	if err := compareView(ctx, conn, s.WithTenant("tenant-0")); err != nil {
+		return err
+	}
+	idle, err := askAll(ctx, s, qs, ks)
+	if err != nil {
+		return err
+	}
+	if err := figures(ctx, s); err != nil {
+		return err
+	}
+	busy, rate, err := underIngest(ctx, o, conn, func() (map[string][]time.Duration, error) { return askAll(ctx, s, qs, ks) })
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-36s %24s %30s\n", "ms, p50 p95 max", "idle", fmt.Sprintf("while %.0f events/s come in", rate))
+	for _, q := range append(names(qs), "get by id") {
+		fmt.Printf("%-36s %24s %30s\n", q, quantiles(idle[q]), quantiles(busy[q]))
+	}
+	return nil
+}
+
+func names(qs []listQuery) (out []string) {
+	for _, q := range qs {
+		out = append(out, q.name)
+	}
+	return out
+}
+
+func quantiles(ds []time.Duration) string {
+	slices.Sort(ds)
+	at := func(q float64) float64 { return float64(ds[int(q*float64(len(ds)-1)+0.5)].Microseconds()) / 1000 }
+	return fmt.Sprintf("%6.1f %7.1f %7.1f", at(0.5), at(0.95), at(1))
+}
+
+// pick finds interactions to ask for.
+func pick(ctx context.Context, conn driver.Conn) (ks []known, err error) {
+	users := map[uuid.UUID]string{}
+	rows, err := conn.Query(ctx, "SELECT event_id, trace_id FROM audit_current WHERE tenant_id = 'tenant-0' AND topic = 'generated' AND cityHash64(offset) % 5000 = 0 ORDER BY offset LIMIT 400")
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for rows.Next() {
+		var id uuid.UUID
+		var k known
+		if err := rows.Scan(&id, &k.trace); err != nil {
+			return nil, err
+		}
+		k.id = audit.ID(id)
+		ks, ids = append(ks, k), append(ids, "'"+id.String()+"'")
+	}
+	if err := rows.Err(); err != nil || len(ks) == 0 {
+		return nil, fmt.Errorf("no generated rows to ask for: %w", err)
+	}
+	rows, err = conn.Query(ctx, "SELECT event_id, user_id FROM interaction_users WHERE tenant_id = 'tenant-0' AND event_id IN ("+strings.Join(ids, ", ")+")")
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		var id uuid.UUID
+		var user string
+		if err := rows.Scan(&id, &user); err != nil {
+			return nil, err
+		}
+		users[id] = user
+	}
+	for i := range ks {
+		ks[i].user = users[uuid.UUID(ks[i].id)]
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(ks), func(i, j int) { ks[i], ks[j] = ks[j], ks[i] })
+	return ks, rows.Err()
+}
+
+func queries(ks []known) []listQuery {
+	now := time.Now().UTC()
+	whole := store.Window{From: now.AddDate(0, 0, -30), To: now.AddDate(0, 0, 1)}
+	yes, no := true, false
+	of := func(i int, vs ...string) string { return vs[i%len(vs)] }
+	equal := func(column string, value func(store.Filter) string) func(store.Filter) string {
+		return func(f store.Filter) string { return column + " = '" + value(f) + "'" }
+	}
+	const users = "event_id IN (SELECT event_id FROM interaction_users WHERE tenant_id = 'tenant-0' AND user_id = '%s')"
+	fixed := func(s string) func(store.Filter) string { return func(store.Filter) string { return s } }
+	user := func(f store.Filter) string { return fmt.Sprintf(users, f.UserID) }
+	return []listQuery{
+		{"no filter", func(int) store.Filter { return store.Filter{} }, fixed("1")},
+		{"llmProvider", func(i int) store.Filter { return store.Filter{Provider: of(i, "openai", "anthropic", "mistral")} }, equal("provider", func(f store.Filter) string { return f.Provider })},
+		{"llmModel", func(i int) store.Filter { return store.Filter{Model: of(i, "gpt-4o", "claude-x", "mistral-large", "no-such-model")} }, equal("model", func(f store.Filter) string { return f.Model })},
+		{"sensitivityScore", func(i int) store.Filter { return store.Filter{Sensitivity: of(i, "low", "medium", "high")} }, equal("sensitivity_score", func(f store.Filter) string { return f.Sensitivity })},
+		{"biasDetected", func(i int) store.Filter {
+			if i%2 == 0 {
+				return store.Filter{BiasDetected: &yes}
+			}
+			return store.Filter{BiasDetected: &no}
+		}, func(f store.Filter) string { return fmt.Sprintf("bias_detected = %d", audit.TristateOf(*f.BiasDetected)) }},
+		{"humanReviewed (none is)", func(int) store.Filter { return store.Filter{HumanReviewed: &yes} }, fixed("human_reviewed = 1")},
+		{"logTimestamp, a day of 28", func(i int) store.Filter {
+			from := now.AddDate(0, 0, -1-i%27)
+			return store.Filter{Window: store.Window{From: from, To: from.AddDate(0, 0, 1)}}
+		}, fixed("1")},
+		{"userId", func(i int) store.Filter { return store.Filter{UserID: ks[i%len(ks)].user} }, user},
+		{"userId, 28 days", func(i int) store.Filter { return store.Filter{Window: whole, UserID: ks[i%len(ks)].user} }, user},
+		{"kind", func(i int) store.Filter {
+			return store.Filter{Kind: of(i, "charter.sex", "charter.age", "safety.harassment", "terms.gender", "charter.birth")}
+		}, func(f store.Filter) string { return "has(kinds, '" + f.Kind + "')" }},
+		{"biasType", func(i int) store.Filter {
+			return store.Filter{BiasType: of(i, "charter.sex", "charter.age", "charter.ethnic_origin", "charter.birth")}
+		}, func(f store.Filter) string { return "has(bias_types, '" + f.BiasType + "')" }},
+		{"flagged", func(int) store.Filter { return store.Filter{Flagged: &yes} }, fixed("flagged = 1")},
+		{"application", func(i int) store.Filter { return store.Filter{App: fmt.Sprint("app-", i%14)} }, equal("app", func(f store.Filter) string { return f.App })},
+		{"domain", func(i int) store.Filter { return store.Filter{Domain: audit.Domains[i%len(audit.Domains)]} }, equal("domain", func(f store.Filter) string { return string(f.Domain) })},
+		{"flagged, kind and domain, 28 days", func(i int) store.Filter {
+			return store.Filter{Window: whole, Flagged: &yes, Kind: "charter.age", Domain: audit.Domains[i%len(audit.Domains)]}
+		}, func(f store.Filter) string {
+			return "flagged = 1 AND has(kinds, 'charter.age') AND domain = '" + string(f.Domain) + "'"
+		}},
+		{"traceId, 28 days", func(i int) store.Filter { return store.Filter{Window: whole, TraceID: ks[i%len(ks)].trace} }, equal("trace_id", func(f store.Filter) string { return f.TraceID })},
+		{"eventId, 28 days", func(i int) store.Filter { return store.Filter{Window: whole, EventID: ks[i%len(ks)].id} }, equal("event_id", func(f store.Filter) string { return f.EventID.String() })},
+	}
+}
+
+// askAll asks every query samples times and gets as many single records.
+func askAll(ctx context.Context, s *store.Store, qs []listQuery, ks []known) (map[string][]time.Duration, error) {
+	t := s.WithTenant("tenant-0")
+	took := map[string][]time.Duration{}
+	for i := range samples {
+		for _, q := range qs {
+			began := time.Now()
+			if _, err := t.List(ctx, q.ask(i), store.Page{}); err != nil {
+				return nil, fmt.Errorf("%s: %w", q.name, err)
+			}
+			took[q.name] = append(took[q.name], time.Since(began))
+		}
+		k := ks[(i*7)%len(ks)]
+		began := time.Now()
+		r, err := t.Get(ctx, k.id)
+		if err != nil || r.EventID != k.id || len(r.Verdicts) != 1 {
+			return nil, fmt.Errorf("get by id: %+v, %w", r, err)
+		}
+		took["get by id"] = append(took["get by id"], time.Since(began))
+	}
+	return took, nil
+}
+
+// compare holds a page of every query, and the page behind it, against plain FINAL over the window.
+func compare(ctx context.Context, conn driver.Conn, t *store.Tenant, qs []listQuery) error {
+	for i, q := range qs {
+		f := q.ask(i)
+		var got []string
+		var window store.Window
+		for page := (store.Page{Limit: store.MaxLimit}); len(got) < 2*store.MaxLimit; {
+			res, err := t.List(ctx, f, page)
+			if err != nil {
+				return fmt.Errorf("%s: %w", q.name, err)
+			}
+			for _, it := range res.Items {
+				got = append(got, it.EventID.String())
+			}
+			if window, page.After = res.Window, res.Next; res.Next == nil {
+				break
+			}
+		}
+		var want []string
+		sql := fmt.Sprintf("SELECT toString(event_id) FROM audit_current FINAL WHERE tenant_id = 'tenant-0' AND event_day >= toDate('%s') AND sort_ts >= fromUnixTimestamp64Milli(toInt64(%d)) AND sort_ts < fromUnixTimestamp64Milli(toInt64(%d)) AND %s"+
+			" ORDER BY sort_ts DESC, event_id DESC, content_digest DESC LIMIT %d", window.From.Format(time.DateOnly), window.From.UnixMilli(), window.To.UnixMilli(), q.sql(f), 2*store.MaxLimit)
+		rows, err := conn.Query(ctx, sql)
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.name, err)
+		}
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			want = append(want, id)
+		}
+		if err := rows.Err(); err != nil {
+			return err
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("%s: the list gives %d rows, plain FINAL %d, and they differ", q.name, len(got), len(want))
+		}
+	}
+	fmt.Printf("two pages of each of %d filters are those of plain FINAL\n", len(qs))
+	return nil
+}
+
+// compareView holds one page of the list against the view llm_interaction_audit.
+func compareView(ctx context.Context, conn driver.Conn, t *store.Tenant) error {
+	now := time.Now().UTC()
+	res, err := t.List(ctx, store.Filter{Window: store.Window{From: now.AddDate(0, 0, -2), To: now.AddDate(0, 0, -1)}}, store.Page{})
+	if err != nil {
+		return err
+	}
+	var ids, days, want []string
+	for _, it := range res.Items {
+		ids, days = append(ids, "'"+it.EventID.String()+"'"), append(days, "'"+it.Time.Format(time.DateOnly)+"'")
+		want = append(want, fmt.Sprint(it.EventID, " ", it.Time.UnixMilli(), " ", it.Provider, " ", it.Model, " ", it.Sensitivity, " ", it.Status, " ", it.BiasDetected, " ", it.BiasTypes, " ",
+			it.TraceID, " ", it.App, " ", it.Domain, " ", it.AnalysisStatus))
+	}
+	slices.Sort(days)
+	began := time.Now()
+	rows, err := conn.Query(ctx, `SELECT id, log_timestamp, llm_provider, llm_model, sensitivity_score, status, bias_detected, bias_type, trace_id, application, domain, bias_analysis_status
+		FROM llm_interaction_audit WHERE tenant_id = 'tenant-0' AND event_day IN (`+strings.Join(slices.Compact(days), ", ")+`) AND id IN (`+strings.Join(ids, ", ")+`) ORDER BY log_timestamp DESC, id DESC`)
+	if err != nil {
+		return fmt.Errorf("view: %w", err)
+	}
+	var got []string
+	for rows.Next() {
+		var id uuid.UUID
+		var at time.Time
+		var provider, model, status, trace, app, domain, analysis string
+		var sensitivity *string
+		var detected bool
+		var types []string
+		if err := rows.Scan(&id, &at, &provider, &model, &sensitivity, &status, &detected, &types, &trace, &app, &domain, &analysis); err != nil {
+			return err
+		}
+		got = append(got, fmt.Sprint(id, " ", at.UnixMilli(), " ", provider, " ", model, " ", *sensitivity, " ", status, " ", detected, " ", types, " ", trace, " ", app, " ", domain, " ", analysis))
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("view: %w", err)
+	}
+	if len(want) == 0 || !slices.Equal(got, want) {
+		return fmt.Errorf("the view gives %d rows for a page of %d, or other ones:\n%v\n%v", len(got), len(want), first(got), first(want))
+	}
+	fmt.Printf("llm_interaction_audit gives the same %d rows of a page, in %d ms\n", len(got), time.Since(began).Milliseconds())
+	return nil
+}
+
+func first(s []string) []string { return s[:min(1, len(s))] }
+
+// figures times what reads a whole window, and the check of the whole store.
+func figures(ctx context.Context, s *store.Store) error {
+	t, began := s.WithTenant("tenant-0"), time.Now()
+	took := func(what string) {
+		fmt.Printf("%-36s %8.2f s\n", what, time.Since(began).Seconds())
+		began = time.Now()
+	}
+	if _, err := t.Rates(ctx, store.Window{}); err != nil {
+		return err
+	}
+	took("rates, 7 days")
+	if _, err := t.Coverage(ctx, store.Window{}); err != nil {
+		return err
+	}
+	took("coverage, 7 days")
+	if _, err := t.TopFindings(ctx, store.Window{}, 10); err != nil {
+		return err
+	}
+	took("top findings, 7 days")
+	r, err := s.Check(ctx)
+	if err != nil {
+		return err
+	}
+	took(fmt.Sprintf("check of %d interactions", r.Interactions))
+	if !r.OK() {
+		return fmt.Errorf("check: %+v", r.Faults)
+	}
+	return nil
+}
+
+// underIngest keeps the pipeline busy with events that it never catches up with, while f runs.
+func underIngest(ctx context.Context, o options, conn driver.Conn, f func() (map[string][]time.Duration, error)) (map[string][]time.Duration, float64, error) {
+	const ahead = 100_000
+	e, _ := readEndpoints(o.dir)
+	stored := func() uint64 {
+		n, _ := scalar[uint64](ctx, conn, "SELECT sum(rows) FROM ingest_batches WHERE topic != 'generated'")
+		return n
+	}
+	before := stored()
+	pctx, cancel := context.WithCancel(ctx)
+	o.n = 1 << 40
+	var wg sync.WaitGroup
+	var perr error
+	wg.Go(func() {
+		perr = produce(pctx, e.Kafka, o, func(i int) {
+			_ = waitFor(pctx, "the pipeline", time.Minute, func() bool { return uint64(i) < stored()-before+ahead })
+		})
+	})
+	err := waitFor(ctx, "the first events", time.Minute, func() bool { return stored()-before > ahead/10 })
+	began, from := time.Now(), stored()
+	var took map[string][]time.Duration
+	if err == nil {
+		took, err = f()
+	}
+	rate := float64(stored()-from) / time.Since(began).Seconds()
+	cancel()
+	wg.Wait()
+	if err == nil && perr != nil && pctx.Err() == nil {
+		err = perr
+	}
+	return took, rate, err
+}

@@ -42,8 +42,8 @@ type Batch struct {
 // Store keeps batches. Writing a batch again, whole or in other cuts, changes nothing that a reader
 // sees. A Marker is visible only after everything its range gave is durable.
 type Store interface {
-	// Prepare turns the batch into what will be sent; it is CPU work and touches no connection.
-	// It keeps no reference to the batch's texts beyond the Prepared.
+	// Prepare turns the batch into what will be sent; it touches no connection. The batch must not
+	// change until the Prepared is done with.
 	Prepare(b *Batch) (Prepared, error)
 	// Markers gives the markers of the newest epoch of a partition with Hi >= from, ordered by Lo,
 	// and that epoch (0 when there are none). Overlaps of different generations are already

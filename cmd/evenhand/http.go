@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -36,6 +37,10 @@ func (st *stack) handler() http.Handler {
 	mux.Handle("GET /metrics", st.metrics.Handler())
 	mux.Handle("GET /healthz", obs.Healthz())
 	mux.Handle("GET /readyz", obs.Readyz(st.checks()))
+	if st.settings.HTTP.Pprof {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	}
 	return mux
 }
 

@@ -44,6 +44,8 @@ type httpSettings struct {
 	Addr string `koanf:"addr"`
 	// APIKey is asked of every caller when set. An address outside loopback needs one.
 	APIKey config.Secret `koanf:"api_key"`
+	// Pprof serves Go's profiles under /debug/pprof. Default false; needs a loopback address.
+	Pprof bool `koanf:"pprof"`
 }
 
 type tenantSettings struct {
@@ -174,6 +176,9 @@ func (s settings) validate() error {
 		errs = append(errs, fmt.Errorf("http.addr: %q is not host:port", s.HTTP.Addr))
 	} else if !loopback(host) && s.HTTP.APIKey == "" {
 		errs = append(errs, fmt.Errorf("http.api_key: %s is reachable from outside this machine; set EVENHAND_API_KEY or EVENHAND_API_KEY_FILE, or listen on 127.0.0.1:%s", s.HTTP.Addr, port))
+	}
+	if s.HTTP.Pprof && !loopback(host) {
+		errs = append(errs, errors.New("http.pprof: profiles are served on a loopback address only; set http.addr to 127.0.0.1:PORT"))
 	}
 	if s.HTTP.APIKey != "" && len(s.HTTP.APIKey) < 16 {
 		errs = append(errs, errors.New("http.api_key: is shorter than 16 characters; make one with: openssl rand -hex 24"))

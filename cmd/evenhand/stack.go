@@ -95,9 +95,6 @@ func (st *stack) has(role string) bool { return slices.Contains(st.roles, role) 
 
 // start brings everything up in order; on an error what was begun is closed again.
 func start(ctx context.Context, s settings, roles []string, embedded bool, log *slog.Logger) (st *stack, err error) {
-	if s.Pipeline.MemoryMB > 0 {
-		debug.SetMemoryLimit(s.Pipeline.MemoryMB << 20)
-	}
 	st = &stack{settings: s, roles: roles, log: log, kafka: s.kafka(), chconfig: s.clickhouse()}
 	defer func() {
 		if err != nil {
@@ -120,6 +117,9 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	}
 	if err = g.Wait(); err != nil {
 		return st, err
+	}
+	if s.Pipeline.MemoryMB > 0 {
+		debug.SetMemoryLimit(s.Pipeline.MemoryMB << 20) // not before: compiling the rules takes more for a moment
 	}
 	if st.has(rolePipeline) || st.has(roleAPI) {
 		if err = st.kafka.Validate(); err != nil {

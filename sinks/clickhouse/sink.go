@@ -9,13 +9,11 @@ package clickhouse
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/chconn"
@@ -33,26 +31,16 @@ func New(conn driver.Conn, database string) *Sink { return &Sink{conn: conn, dat
 
 var _ sinks.Store = (*Sink)(nil)
 
-// Prepare implements sinks.Store: the columns of all tables are built in parallel.
+// Prepare implements sinks.Store. It only lists what goes where: values are made column by column
+// while they are sent, because whole columns of a batch would be what the garbage collector scans.
 func (s *Sink) Prepare(b *sinks.Batch) (sinks.Prepared, error) {
-	build := []func() *table{
-		func() *table { return textsTable(b) },
-		func() *table { return usersTable(b.Records) },
-		func() *table { return verdictsTable(b.Records) },
-		func() *table { return interactionsTable(b.Records) },
-		func() *table { return currentTable(b.Records) },
-		func() *table { return rejectedTable(b.Rejected) },
-		func() *table { return markersTable(b.Markers) }, // the marker comes last
-	}
-	p := &prepared{sink: s, tables: make([]*table, len(build))}
-	var g errgroup.Group
-	for i, f := range build {
-		g.Go(func() error { p.tables[i] = f(); return nil })
-	}
-	return p, g.Wait()
+	return &prepared{sink: s, tables: []*table{
+		textsTable(b), usersTable(b.Records), verdictsTable(b.Records), interactionsTable(b.Records), currentTable(b.Records),
+		rejectedTable(b.Rejected), markersTable(b.Markers), // the marker comes last
+	}}, nil
 }
 
-// prepared is a batch as columns, in the order in which the tables are written.
+// prepared is a batch as tables, in the order in which they are written.
 type prepared struct {
 	sink   *Sink
 	tables []*table
@@ -96,7 +84,11 @@ func (p *prepared) Send(ctx context.Context) error {
 	return failed
 }
 
-// open starts the insert and encodes the columns.
+// blockRows is how many rows are encoded at once. Blocks of one insert become one part all the same;
+// small ones keep the buffers of the client small.
+const blockRows = 2_000
+
+// open starts the insert and encodes the columns; all but the last block are on their way after it.
 func (s *Sink) open(ctx context.Context, t *table) (driver.Batch, error) {
 	ctx = clickhouse.Context(ctx, clickhouse.WithQueryID(uuid.NewString()), clickhouse.WithSettings(clickhouse.Settings{
 		"async_insert": 0, "insert_deduplicate": 0,
@@ -109,35 +101,47 @@ func (s *Sink) open(ctx context.Context, t *table) (driver.Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, c := range t.columns {
-		if err := b.Column(i).Append(c.values); err != nil {
-			_ = b.Abort()
-			return nil, audit.E("encode "+c.name, audit.KindInvalid, fmt.Errorf("%T: %w", c.values, err))
+	for from := 0; from < t.rows; from += blockRows {
+		if from > 0 {
+			if err := b.Flush(); err != nil {
+				_ = b.Abort()
+				return nil, err
+			}
+		}
+		to := min(from+blockRows, t.rows)
+		for i, c := range t.columns {
+			if err := c.appendTo(b.Column(i), from, to); err != nil {
+				_ = b.Abort()
+				return nil, audit.E("encode "+c.name, audit.KindInvalid, err)
+			}
 		}
 	}
 	return b, nil
 }
 
-// table is what goes into one table: columns of equal length.
+// table is what goes into one table.
 type table struct {
 	name    string
 	rows    int
 	columns []column
 }
 
+// column makes the values of rows [from, to) and appends them.
 type column struct {
-	name   string
-	values any // a slice of the column's type
+	name     string
+	appendTo func(to driver.BatchColumn, from, till int) error
 }
 
-// add builds one column by asking f for each row.
+// add makes a column whose values f gives.
 func add[R, T any](t *table, name string, rows []R, f func(*R) T) {
-	values := make([]T, len(rows))
-	for i := range rows {
-		values[i] = f(&rows[i])
-	}
-	t.columns = append(t.columns, column{name, values})
 	t.rows = len(rows)
+	t.columns = append(t.columns, column{name, func(to driver.BatchColumn, from, till int) error {
+		values := make([]T, till-from)
+		for i := range values {
+			values[i] = f(&rows[from+i])
+		}
+		return to.Append(values)
+	}})
 }
 
 func flag(b bool) uint8 {
