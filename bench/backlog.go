@@ -129,7 +129,7 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 		before[name] = usageOf(pid)
 	}
 	began, parts := time.Now(), uint64(0)
-	err := waitFor(ctx, "the backlog", 30*time.Minute, func() bool {
+	err := pollEvery(ctx, time.Second, "the backlog", 30*time.Minute, func() bool {
 		n, err := scalar[uint64](ctx, conn, "SELECT sum(rows) FROM ingest_batches")
 		if p, err := scalar[uint64](ctx, conn, "SELECT count() FROM system.parts WHERE active AND database = 'evenhand'"); err == nil {
 			parts = max(parts, p)
@@ -157,6 +157,7 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 		fmt.Printf("  %-8s %6.1f µs CPU an event (%.1f of it after the last event), RSS %d MiB, peak %d MiB\n", name, total, us(rest.cpu-atEnd[name].cpu), rest.rss, rest.peak)
 	}
 	fmt.Printf("  %-8s %6.1f µs CPU an event, merges included\n", "sum", sum)
+	engineByTable(ctx, o, conn)
 	for _, q := range []string{
 		"SELECT count() FROM interactions FINAL", "SELECT uniqExact(event_id) FROM interactions", "SELECT count() FROM verdicts FINAL WHERE analyzer = 'hot'", "SELECT count() FROM audit_current FINAL",
 	} {
@@ -245,4 +246,23 @@ func engineOnly(ctx context.Context, o options) error {
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return e.Close(context.WithoutCancel(ctx))
+}
+
+// engineByTable prints where the engine's CPU went, as far as its own logs tell.
+func engineByTable(ctx context.Context, o options, conn driver.Conn) {
+	_ = conn.Exec(ctx, "SYSTEM FLUSH LOGS")
+	rows, err := conn.Query(ctx, `SELECT table, toString(event_type) AS what, count() AS n, sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) AS us
+		FROM system.part_log WHERE database = 'evenhand' AND event_type IN ('NewPart', 'MergeParts') GROUP BY table, what ORDER BY us DESC LIMIT 12
+		UNION ALL SELECT extract(query, 'INTO [a-z]+[.]([a-z_]+)'), 'insert', count(), sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']) FROM system.query_log WHERE type = 'QueryFinish' AND query_kind = 'Insert' GROUP BY 1, 2`)
+	if err != nil {
+		return
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var table, what string
+		var n, us uint64
+		if rows.Scan(&table, &what, &n, &us) == nil && us > 0 {
+			fmt.Printf("    engine: %-18s %-10s %4d times, %5.1f µs an event\n", table, what, n, float64(us)/float64(o.n))
+		}
+	}
 }

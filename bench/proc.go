@@ -102,7 +102,12 @@ type endpoints struct {
 
 // waitFor polls until ready says so.
 func waitFor(ctx context.Context, what string, limit time.Duration, ready func() bool) error {
-	tick := time.NewTicker(50 * time.Millisecond)
+	return pollEvery(ctx, 50*time.Millisecond, what, limit, ready)
+}
+
+// pollEvery polls as seldom as is asked: questions to the engine are part of what is measured.
+func pollEvery(ctx context.Context, every time.Duration, what string, limit time.Duration, ready func() bool) error {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	late := time.After(limit)
 	for !ready() {
@@ -139,7 +144,7 @@ func scalar[T any](ctx context.Context, conn driver.Conn, q string, args ...any)
 // mergesRest waits until no merge runs for a second.
 func mergesRest(ctx context.Context, conn driver.Conn) error {
 	quiet := time.Now()
-	return waitFor(ctx, "merges at rest", 5*time.Minute, func() bool {
+	return pollEvery(ctx, 500*time.Millisecond, "merges at rest", 5*time.Minute, func() bool {
 		n, err := scalar[uint64](ctx, conn, "SELECT count() FROM system.merges")
 		if err != nil || n > 0 {
 			quiet = time.Now()

@@ -35,21 +35,21 @@ CREATE TABLE IF NOT EXISTS {{db}}.verdicts {{cluster}}
     findings Nested
     (
         kind         LowCardinality(String),
-        rule         LowCardinality(String),
-        rule_version LowCardinality(String),
-        ground       LowCardinality(String),
+        rule         String,
+        rule_version String,
+        ground       String,
         severity     UInt8,
         score        Int64,
         confidence   Int32,
-        side         LowCardinality(String),
+        side         String,
         start        UInt32,
         end          UInt32,
         abusive      UInt8,
-        entity       LowCardinality(String)
+        entity       String
     ),
     scores Nested
     (
-        name         LowCardinality(String),
+        name         String,
         value        Int64
     ),
 

@@ -88,11 +88,15 @@ func (p *prepared) Send(ctx context.Context) error {
 // small ones keep the buffers of the client small.
 const blockRows = 2_000
 
+// insertSettings: an insert is one acknowledged write. Rows are collapsed and skip indexes are built
+// by the merges that follow, which do both anyway; readers use FINAL.
+var insertSettings = clickhouse.Settings{
+	"async_insert": 0, "insert_deduplicate": 0, "optimize_on_insert": 0, "materialize_skip_indexes_on_insert": 0,
+}
+
 // open starts the insert and encodes the columns; all but the last block are on their way after it.
 func (s *Sink) open(ctx context.Context, t *table) (driver.Batch, error) {
-	ctx = clickhouse.Context(ctx, clickhouse.WithQueryID(uuid.NewString()), clickhouse.WithSettings(clickhouse.Settings{
-		"async_insert": 0, "insert_deduplicate": 0,
-	}))
+	ctx = clickhouse.Context(ctx, clickhouse.WithQueryID(uuid.NewString()), clickhouse.WithSettings(insertSettings))
 	names := make([]string, len(t.columns))
 	for i, c := range t.columns {
 		names[i] = "`" + c.name + "`"
