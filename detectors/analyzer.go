@@ -257,7 +257,7 @@ func detectSafely(ctx context.Context, d Detector, x *Input) (fs []audit.Finding
 // conclude applies the policy to the findings of each family.
 func (a *Analyzer) conclude(v *audit.Verdict, x *Input, families [][]audit.Finding) {
 	var bias, safety, scored []audit.Finding // of the response
-	var terms []string // rules of the terms family
+	var terms []string                       // rules of the terms family
 	for i, fs := range families {
 		v.Findings = append(v.Findings, fs...)
 		for _, f := range fs {

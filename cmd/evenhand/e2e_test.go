@@ -315,3 +315,34 @@ func TestTheAnalyzerRoleNeedsNoBrokerAndNoStore(t *testing.T) {
 	_ = res.Body.Close()
 	_ = st.server.Close()
 }
+
+// The broker's folder is lost and begun anew: other records stand under the offsets that the store
+// has markers for. Nothing of the new log may be taken for already written.
+func TestAReplacedLogIsSeen(t *testing.T) {
+	dir := t.TempDir()
+	send := func(prefix string, n int) {
+		var in strings.Builder
+		for i := range n {
+			fmt.Fprintf(&in, `{"id":"%s%d","tenant_id":"acme","response":"%s answer %d"}`+"\n", prefix, i, prefix, i)
+		}
+		must(t, in.String(), "emit", "-", "--data-dir", dir, "--quiet")
+	}
+	u := startUp(t, dir)
+	send("old", 300)
+	u.arrived(300)
+	u.stop()
+	if err := os.RemoveAll(filepath.Join(dir, "broker")); err != nil {
+		t.Fatal(err)
+	}
+	u = startUp(t, dir)
+	send("new", 400)
+	u.arrived(700)
+	u.stop()
+	u = startUp(t, dir) // and goes on in the new epoch
+	send("last", 50)
+	u.arrived(750)
+	out := u.checked()
+	if got := u.count("SELECT max(epoch) AS n FROM ingest_batches"); got != 1 {
+		t.Errorf("epoch %d, want 1\n%s", got, out)
+	}
+}
