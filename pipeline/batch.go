@@ -19,10 +19,14 @@ type item struct {
 	rejected *audit.Rejected
 }
 
-// decode turns a chunk into items, in offset order, on the workers over contiguous slices.
+// decode turns a chunk into items, in offset order, on the workers over contiguous slices. It gives
+// up with nil when ctx ends.
 func (p *Pipeline) decode(ctx context.Context, topic string, epoch int32, ch sources.Chunk) []item {
 	items := make([]item, len(ch.Records))
 	one := func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
 		r := &ch.Records[i]
 		o := audit.Origin{Topic: topic, Epoch: epoch, Partition: ch.Partition, Offset: r.Offset, BrokerTime: r.Time}
 		it := &items[i]
@@ -37,13 +41,7 @@ func (p *Pipeline) decode(ctx context.Context, topic string, epoch int32, ch sou
 		*r = sources.Record{} // the bytes are let go
 	}
 	const least = 64 // fewer messages are not worth another goroutine
-	workers := min(p.cfg.Workers, (len(items)+least-1)/least)
-	if workers <= 1 {
-		for i := range items {
-			one(i)
-		}
-		return items
-	}
+	workers := max(1, min(p.cfg.Workers, len(items)/least))
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
@@ -53,6 +51,9 @@ func (p *Pipeline) decode(ctx context.Context, topic string, epoch int32, ch sou
 		})
 	}
 	wg.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
 	return items
 }
 

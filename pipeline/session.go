@@ -164,7 +164,11 @@ func (s *session) fill(ctx context.Context, chunks <-chan sources.Chunk, batches
 				send()
 				return
 			}
-			for _, it := range s.p.decode(ctx, s.g.Topic(), s.places[ch.Partition].epoch, ch) {
+			items := s.p.decode(ctx, s.g.Topic(), s.places[ch.Partition].epoch, ch)
+			if ctx.Err() != nil {
+				return // the chunk is not whole; without its marker it is read again
+			}
+			for _, it := range items {
 				if b.full(s.p.cfg, it) && !send() {
 					return
 				}
