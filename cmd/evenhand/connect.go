@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"os"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
@@ -18,8 +19,8 @@ type storeFlags struct {
 	DataDir string `help:"Look at the running 'evenhand up' of this data folder." placeholder:"DIR"`
 }
 
-// target is where the store is: the embedded engine of a running 'up' when there is one on the data
-// folder and clickhouse.addr was not set, else clickhouse.addr.
+// target is where the store is: clickhouse.addr when it was set, else the embedded engine of the 'up'
+// that runs on the data folder, else, beside an outside Kafka, the default of clickhouse.addr.
 func (f storeFlags) target(c *cli, user engine.User) (settings, chconn.Config, error) {
 	if f.DataDir != "" {
 		c.Set = append(c.Set, "data_dir="+f.DataDir)
@@ -35,16 +36,33 @@ func (f storeFlags) target(c *cli, user engine.User) (settings, chconn.Config, e
 		return s, s.clickhouse(), nil
 	}
 	s.ClickHouse.Addr = given
-	if f.DataDir == "" && c.Config != "" {
+	p, err := engine.Running(engineDir(s), user)
+	_, up := findRunning(s.DataDir)
+	switch {
+	case err == nil:
+		s.ClickHouse.Database = engine.Database
+		return s, p.Config(), nil
+	case up:
+		return s, chconn.Config{}, fmt.Errorf("the store of the 'evenhand up' on %s is not there: %w", s.DataDir, err)
+	case f.DataDir == "" && len(s.Kafka.Brokers) > 0:
 		return s, s.clickhouse(), nil
 	}
-	p, err := engine.Running(engineDir(s), user)
-	if err != nil {
-		return s, chconn.Config{}, fmt.Errorf("no 'evenhand up' runs on %s (%w); start one, name another with --data-dir, or set clickhouse.addr", s.DataDir, err)
+	return s, chconn.Config{}, notUp(s.DataDir, "name its folder with --data-dir, or set clickhouse.addr")
+}
+
+// notUp is the fault of a command that looked for a running 'up'; or says what else there is to do.
+func notUp(dataDir, or string) error {
+	return fmt.Errorf("no 'evenhand up' runs on %s: start one, %s", dataDir, or)
+}
+
+// inUse names the data folder when a start failed because another 'up' holds it: that is the cause,
+// whatever fell over it first, be it the port, the broker's lock or the store's.
+func inUse(dataDir string, err error) error {
+	r, ok := findRunning(dataDir)
+	if err == nil || !ok || r.PID == os.Getpid() {
+		return err
 	}
-	cfg := p.Config()
-	s.ClickHouse.Database = engine.Database
-	return s, cfg, nil
+	return fmt.Errorf("data_dir: %s is in use by the 'evenhand up' that runs as process %d at %s; stop it, or choose another folder with --data-dir and another port with --http", dataDir, r.PID, r.HTTP)
 }
 
 // migrateStore brings the tables up to date.

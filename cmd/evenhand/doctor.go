@@ -47,7 +47,7 @@ func (cmd *doctorCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	add("settings", err, "all keys are known and in range")
 	if err == nil {
 		packs, perr := packsFlags{}.load()
-		add("rule packs", perr, fmt.Sprintf("%d packs", len(packs)))
+		add("rule packs", perr, count(len(packs), "pack"))
 		if len(s.Kafka.Brokers) > 0 || len(s.ClickHouse.Addr) > 0 {
 			out = append(out, outside(ctx, s)...)
 		} else {
@@ -88,7 +88,7 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(s.DataDir, &disk); err == nil {
-		free := int64(disk.Bavail) * disk.Bsize >> 20 //nolint:unconvert // Bsize differs by platform
+		free := int64(disk.Bavail) * int64(disk.Bsize) >> 20 //nolint:unconvert // the types differ by platform
 		state := "ok"
 		if free < 2048 {
 			state = "warn"

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
@@ -219,8 +220,9 @@ func TestRealTextsAllArriveOnce(t *testing.T) {
 func TestKillNineLosesNothing(t *testing.T) {
 	dir, rounds := t.TempDir(), 4
 	var all strings.Builder
-	for i := range 4000 {
-		fmt.Fprintf(&all, `{"id":"e%d","tenant_id":"acme","prompt":"p","response":"answer %d: she is a good engineer"}`+"\n", i, i)
+	at := time.Now().UTC().Format(time.RFC3339)
+	for i := range 4000 { // with a time of their own: a stamped one would make other content of a second emit
+		fmt.Fprintf(&all, `{"id":"e%d","tenant_id":"acme","timestamp":%q,"prompt":"p","response":"answer %d: she is a good engineer"}`+"\n", i, at, i)
 	}
 	file := filepath.Join(t.TempDir(), "in.jsonl")
 	write(t, file, all.String())

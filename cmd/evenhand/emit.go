@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -25,15 +26,15 @@ import (
 type emitCmd struct {
 	File    string            `arg:"" optional:"" help:"NDJSON, JSON array or CSV file; - or nothing reads stdin." default:"-"`
 	Format  string            `help:"Format of the input: auto (by name, then content), ndjson, json, csv." enum:"auto,ndjson,json,csv" default:"auto"`
-	Map     map[string]string `help:"Field of the input that becomes a field of the event." placeholder:"FROM=TO"`
-	Field   map[string]string `help:"Value for a field that the input does not have." placeholder:"NAME=VALUE"`
+	Map     map[string]string `help:"Field of the input that becomes a field of the event; repeatable." placeholder:"FROM=TO" mapsep:"none"`
+	Field   map[string]string `help:"Value for a field that the input does not have; repeatable." placeholder:"NAME=VALUE" mapsep:"none"`
 	Tenant  string            `help:"Tenant of events that name none." placeholder:"NAME"`
-	Domain  string            `help:"Domain of events that name none." placeholder:"DOMAIN"`
+	Domain  string            `help:"Domain of events that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
 	App     string            `help:"Application of events that name none." placeholder:"NAME"`
 	To      string            `help:"Send over HTTP to this address instead of Kafka." placeholder:"URL"`
 	DataDir string            `help:"Find the running 'evenhand up' of this data folder." placeholder:"DIR"`
 	Batch   int               `help:"Events a request." default:"500"`
-	Resume  string            `help:"Remember progress here and go on from it (default: FILE.emit beside the file)." placeholder:"FILE"`
+	Resume  string            `help:"Remember progress here and go on from it (default: .NAME.emit beside the file)." placeholder:"FILE"`
 	Restart bool              `help:"Forget remembered progress and send all."`
 	Quiet   bool              `help:"No progress." short:"q"`
 }
@@ -82,7 +83,7 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.Batch < 1 || cmd.Batch > 10_000 {
 		return &settingsError{fmt.Errorf("--batch: %d is not in 1..10000", cmd.Batch)}
 	}
-	in, size, closeIn, err := cmd.open(std)
+	in, size, closeIn, err := cmd.open(ctx, std)
 	if err != nil {
 		return err
 	}
@@ -139,6 +140,13 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 		r.state.Lines = r.last
 		return r.save()
 	}
+	// Before the first event: a run that is killed must find the seed of its ids again.
+	if err := r.save(); err != nil && r.cmd.Resume == "" {
+		r.bar.say(err.Error())
+		r.path = ""
+	} else if err != nil {
+		return err
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -186,7 +194,7 @@ func (r *emitRun) save() error {
 		return err
 	}
 	if err := os.WriteFile(r.path+".tmp", b, 0o600); err != nil {
-		return fmt.Errorf("--resume: %w", err)
+		return fmt.Errorf("cannot remember progress: %w; name a file that can be written with --resume", err)
 	}
 	return os.Rename(r.path+".tmp", r.path)
 }
@@ -195,10 +203,10 @@ func (r *emitRun) report(std *stdio, err error) error {
 	took := r.bar.elapsed()
 	fmt.Fprintf(std.err, "%d sent to %s in %.1f s (%.0f a second)", r.sent, r.out.to(), took.Seconds(), float64(r.sent)/max(took.Seconds(), 1e-3))
 	if r.skipped > 0 {
-		fmt.Fprintf(std.err, ", %d sent before", r.skipped)
+		fmt.Fprintf(std.err, ", %d lines done before", r.skipped)
 	}
 	if r.bad > 0 {
-		fmt.Fprintf(std.err, ", %d bad lines not sent", r.bad)
+		fmt.Fprintf(std.err, ", %s not sent", count(r.bad, "bad line"))
 	}
 	fmt.Fprintln(std.err)
 	if err != nil {
@@ -216,9 +224,9 @@ func (r *emitRun) report(std *stdio, err error) error {
 	return nil
 }
 
-func (cmd *emitCmd) open(std *stdio) (in io.Reader, size int64, closeIn func(), err error) {
+func (cmd *emitCmd) open(ctx context.Context, std *stdio) (in io.Reader, size int64, closeIn func(), err error) {
 	if cmd.File == "-" {
-		return std.in, 0, func() {}, nil
+		return std.input(ctx, "interactions (one JSON object a line)"), 0, func() {}, nil
 	}
 	f, err := os.Open(cmd.File)
 	if err != nil {
@@ -255,12 +263,16 @@ func (cmd *emitCmd) progress() (resumeState, string, error) {
 
 // event maps, completes and checks one row.
 func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *ingest.Decoder) (event, error) {
+	moved := map[string]any{}
 	for from, to := range cmd.Map {
 		if v, ok := row[from]; ok {
-			delete(row, from)
-			row[to] = v
+			moved[to] = v
 		}
 	}
+	for from := range cmd.Map {
+		delete(row, from)
+	}
+	maps.Copy(row, moved)
 	fill := func(name string, v any) {
 		if _, ok := row[name]; !ok && v != "" {
 			row[name] = v
@@ -302,11 +314,15 @@ func (cmd *emitCmd) keepForeign(row map[string]any) {
 			delete(row, name)
 		}
 	}
-	if foreign != nil {
-		if _, taken := row["metadata"]; !taken {
-			row["metadata"] = foreign
-		}
+	if foreign == nil {
+		return
 	}
+	if given, ok := row["metadata"].(map[string]any); ok {
+		maps.Copy(foreign, given)
+	} else if row["metadata"] != nil {
+		return // not an object: the check says so
+	}
+	row["metadata"] = foreign
 }
 
 func (cmd *emitCmd) sender(s settings) (sender, error) {
@@ -316,7 +332,7 @@ func (cmd *emitCmd) sender(s settings) (sender, error) {
 	if len(s.Kafka.Brokers) == 0 {
 		r, ok := findRunning(s.DataDir)
 		if !ok {
-			return nil, fmt.Errorf("nothing to send to: no 'evenhand up' runs on %s; start one, or give --to URL or kafka.brokers", s.DataDir)
+			return nil, notUp(s.DataDir, "name another address with --to URL, or set kafka.brokers")
 		}
 		s.Kafka.Brokers = []string{r.Kafka}
 	}

@@ -26,7 +26,7 @@ func (evaluateCmd) Help() string {
 	return `Each distinct term takes 0.15 off 1.0; 1.0 passes. Exit status 3 when it does not pass.
 
 Examples:
-  evenhand evaluate "The chairman wants young blood."
+  evenhand evaluate "He is too old to learn."
   evenhand evaluate --categories gender,age --custom-terms manpower,chairman,elderly "Manpower planning for elderly staff"`
 }
 
@@ -54,7 +54,7 @@ func (cmd *evaluateCmd) Run(ctx context.Context, std *stdio) error {
 	}
 	text := cmd.Output
 	if text == "-" {
-		b, err := io.ReadAll(std.in)
+		b, err := io.ReadAll(std.input(ctx, "the text"))
 		if err != nil {
 			return err
 		}

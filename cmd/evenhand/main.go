@@ -12,9 +12,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
 
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 )
@@ -29,7 +31,7 @@ func main() {
 // cli is the command line.
 type cli struct {
 	Config string   `help:"YAML file with settings (see 'evenhand config')." type:"existingfile" placeholder:"FILE" env:"EVENHAND_CONFIG"`
-	Set    []string `help:"One setting, over file and environment." placeholder:"KEY=VALUE" sep:"none"`
+	Set    []string `help:"One setting, over file and environment; repeatable." placeholder:"KEY=VALUE" sep:"none"`
 
 	Up       upCmd       `cmd:"" help:"Run everything on this machine: broker, store, pipeline, HTTP."`
 	Run      runCmd      `cmd:"" help:"Run chosen roles against an outside Kafka and ClickHouse."`
@@ -54,17 +56,46 @@ type stdio struct {
 	out, err io.Writer
 }
 
+// input is the standard input for a command that wants what there; a person at a terminal is told so.
+// Reads end with ctx: the system does not break off a read of a terminal or a pipe.
+func (s *stdio) input(ctx context.Context, what string) io.Reader {
+	if f, ok := s.in.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+		fmt.Fprintf(s.err, "Type or paste %s; Ctrl-D ends.\n", what)
+	}
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = w.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(w, s.in)
+		_ = w.CloseWithError(err)
+	}()
+	return r
+}
+
+// usage says what is wrong with the command line and which help to read.
+func usage(err error) string {
+	said, help := err.Error(), "evenhand --help"
+	if arg, ok := strings.CutPrefix(said, "unexpected argument "); ok {
+		said = "there is no command or argument " + arg
+	}
+	var at *kong.ParseError
+	if errors.As(err, &at) && at.Context != nil && at.Context.Selected() != nil {
+		help = at.Context.Selected().FullPath() + " --help"
+	}
+	return said + "\nTry: " + help
+}
+
 // run is main without the process around it: it returns the exit status. 0 ok, 1 failed, 2 usage or
 // settings, 3 a check found faults.
 func run(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // the second Ctrl-C ends at once
 	var c cli
 	exited := -1
 	parser, err := kong.New(&c, kong.Name("evenhand"),
-		kong.Description("Audit what language models say: bias, safety, personal data.\n\nStart with:  evenhand up   and in another terminal:  evenhand emit examples/interactions.jsonl"),
+		kong.Description("Audit what language models say: bias, safety, personal data.\n\nStart with:\n\n    evenhand up\n    evenhand emit examples/interactions.jsonl      in another terminal\n    evenhand rates"),
 		kong.Writers(out, errw), kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&stdio{in, out, errw}))
 	if err != nil {
 		fmt.Fprintln(errw, "evenhand:", err)
@@ -78,8 +109,7 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintln(errw, "evenhand:", err)
-		fmt.Fprintln(errw, "Try: evenhand --help")
+		fmt.Fprintln(errw, "evenhand:", usage(err))
 		return 2
 	}
 	err = k.Run(&c)

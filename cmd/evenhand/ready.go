@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	neturl "net/url"
 	"strings"
 	"time"
 )
@@ -46,7 +48,11 @@ func (cmd *readyCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		var cause *neturl.Error
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return fmt.Errorf("not ready: %s does not answer: %w", url, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	if _, err := io.Copy(std.out, io.LimitReader(res.Body, 1<<16)); err != nil {

@@ -133,7 +133,7 @@ func jsonFault(err error) error {
 		return fmt.Errorf("bad_json: %s at byte %d", syntax.Error(), syntax.Offset)
 	case errors.As(err, &wrong):
 		return fmt.Errorf("wrong_type: wants a JSON object, got %s", wrong.Value)
-	case errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF): // an array that is not closed
 		return errors.New("bad_json: ends too early")
 	}
 	return err

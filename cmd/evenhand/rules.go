@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/evenhand/evenhand/detectors/bias"
@@ -42,7 +44,7 @@ func (f packsFlags) load() ([]*rules.Pack, error) {
 
 type rulesListCmd struct {
 	packsFlags
-	Kind string `help:"Only rules of this kind." placeholder:"charter.sex"`
+	Kind string `help:"Only rules of this kind, such as charter.sex." placeholder:"KIND"`
 	JSON bool   `help:"Print JSON." name:"json"`
 }
 
@@ -66,6 +68,9 @@ func (cmd *rulesListCmd) Run(std *stdio) error {
 			rows = append(rows, row{r.ID, r.Kind, string(r.Severity), r.Pack.ID, r.Pack.Version, r.Description})
 		}
 	}
+	if rows == nil {
+		return &settingsError{fmt.Errorf("--kind: no rule is of kind %q; there are %s", cmd.Kind, strings.Join(kinds(packs), ", "))}
+	}
 	if cmd.JSON {
 		return json.NewEncoder(std.out).Encode(rows)
 	}
@@ -77,8 +82,17 @@ func (cmd *rulesListCmd) Run(std *stdio) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "%d rules\n", len(rows))
+	fmt.Fprintf(std.out, "%s\n", count(len(rows), "rule"))
 	return nil
+}
+
+// kinds are those that the packs have rules for.
+func kinds(packs []*rules.Pack) (out []string) {
+	for _, r := range rules.All(packs) {
+		out = append(out, r.Kind)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 type rulesTestCmd struct{ packsFlags }
@@ -105,7 +119,7 @@ func (f packsFlags) report(std *stdio, what string, examine func([]*rules.Pack) 
 	for _, r := range rules.All(packs) {
 		sentences += len(r.Match) + len(r.NoMatch)
 	}
-	fmt.Fprintf(std.out, "%s: %d packs, %d rules, %d sentences, %d faults\n", what, len(packs), len(rules.All(packs)), sentences, len(faults))
+	fmt.Fprintf(std.out, "%s: %s, %s, %s, %s\n", what, count(len(packs), "pack"), count(len(rules.All(packs)), "rule"), count(sentences, "sentence"), count(len(faults), "fault"))
 	if len(faults) > 0 {
 		return exitCode(3)
 	}
@@ -114,7 +128,13 @@ func (f packsFlags) report(std *stdio, what string, examine func([]*rules.Pack) 
 
 type rulesExplainCmd struct {
 	packsFlags
-	ID string `arg:"" help:"Id of the rule."`
+	ID  string `arg:"" help:"Id of the rule, as 'evenhand rules list' shows it."`
+	All bool   `help:"Print the guards that all rules of the pack share, too."`
+}
+
+func (rulesExplainCmd) Help() string {
+	return `Example:
+  evenhand rules explain sex.stereotype.emotional`
 }
 
 // Run explains one rule.
@@ -123,10 +143,19 @@ func (cmd *rulesExplainCmd) Run(std *stdio) error {
 	if err != nil {
 		return err
 	}
+	folded := 0
+	for _, r := range rules.All(packs) {
+		if r.ID == cmd.ID && !cmd.All { // the guards of a pack fill the screen and are the same for all its rules
+			folded, r.Pack.Unless = len(r.Pack.Unless), nil
+		}
+	}
 	text, ok := rules.Explain(packs, cmd.ID)
 	if !ok {
 		return fmt.Errorf("no rule %q; 'evenhand rules list' shows all", cmd.ID)
 	}
 	fmt.Fprint(std.out, text)
+	if folded > 0 {
+		fmt.Fprintf(std.out, "  Nor when its sentence matches one of the pack's %s (--all shows them).\n", count(folded, "guard"))
+	}
 	return nil
 }

@@ -22,8 +22,8 @@ import (
 )
 
 type scanCmd struct {
-	Workers int    `help:"Lines scanned at once." default:"0" placeholder:"N"`
-	Domain  string `help:"Domain profile of lines that name none." placeholder:"DOMAIN"`
+	Workers int    `help:"Lines scanned at once; one a processor when not given." placeholder:"N"`
+	Domain  string `help:"Domain profile of lines that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
 }
 
 func (scanCmd) Help() string {
@@ -96,19 +96,19 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
-		return &settingsError{fmt.Errorf("--domain: %q is not one of %v", cmd.Domain, audit.Domains)}
+		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, domainNames())}
 	}
 	a, err := newAnalyzer(s)
 	if err != nil {
 		return err
 	}
 	sc := &scanner{analyzer: a, decoder: ingest.NewDecoder(s.decoder()), domain: audit.Domain(cmd.Domain), now: time.Now().UTC().Truncate(time.Millisecond)}
-	bad, err := sc.run(ctx, std.in, std.out, cmd.Workers)
+	bad, err := sc.run(ctx, std.input(ctx, "one JSON object a line"), std.out, cmd.Workers)
 	if err != nil {
 		return err
 	}
 	if bad > 0 {
-		fmt.Fprintf(std.err, "evenhand: %d lines could not be read; each has an \"error\" in the output\n", bad)
+		fmt.Fprintf(std.err, "evenhand: %s could not be read; the output has an \"error\" for each\n", count(bad, "line"))
 		return exitCode(3)
 	}
 	return nil
@@ -208,7 +208,13 @@ func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why stri
 		Text *string         `json:"text"`
 	}
 	err := json.Unmarshal(line, &short)
-	id = strings.Trim(string(short.ID), `"`)
+	if json.Unmarshal(short.ID, &id) != nil {
+		id = string(short.ID) // a number, as it was written
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field == "text" {
+		return id, nil, ingest.WrongType + ": text: wants a string"
+	}
 	if err == nil && short.Text != nil {
 		d := sc.domain
 		if d == "" {
@@ -258,6 +264,14 @@ func verdictLine(id string, in *audit.Interaction, v *audit.Verdict) scanned {
 	slices.Sort(out.Characteristics)
 	slices.Sort(out.Categories)
 	return out
+}
+
+func domainNames() string {
+	names := make([]string, len(audit.Domains))
+	for i, d := range audit.Domains {
+		names[i] = string(d)
+	}
+	return strings.Join(names, ", ")
 }
 
 func appendNew(list []string, s string) []string {

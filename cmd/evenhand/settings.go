@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -148,7 +149,12 @@ func defaultDataDir() string {
 // settingsError is a fault of the operator's settings; the program ends with status 2.
 type settingsError struct{ err error }
 
-func (e *settingsError) Error() string { return "settings:\n" + indent(e.err.Error()) }
+func (e *settingsError) Error() string {
+	if s := e.err.Error(); !strings.Contains(s, "\n") {
+		return s
+	}
+	return "settings:\n" + indent(e.err.Error())
+}
 func (e *settingsError) Unwrap() error { return e.err }
 
 // load reads the settings over the given defaults and reports every fault at once.
@@ -179,6 +185,9 @@ func (s settings) validate() error {
 	}
 	if s.HTTP.Pprof && !loopback(host) {
 		errs = append(errs, errors.New("http.pprof: profiles are served on a loopback address only; set http.addr to 127.0.0.1:PORT"))
+	}
+	if _, e := strconv.ParseUint(port, 10, 16); err == nil && e != nil {
+		errs = append(errs, fmt.Errorf("http.addr: %q of %s is not a port; $PORT stands above http.addr", port, s.HTTP.Addr))
 	}
 	if s.HTTP.APIKey != "" && len(s.HTTP.APIKey) < 16 {
 		errs = append(errs, errors.New("http.api_key: is shorter than 16 characters; make one with: openssl rand -hex 24"))

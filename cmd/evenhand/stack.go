@@ -110,10 +110,21 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	if st.listener, err = net.Listen("tcp", s.HTTP.Addr); err != nil {
 		return st, fmt.Errorf("http.addr: cannot listen on %s: %w; choose another with --http or EVENHAND_HTTP_ADDR", s.HTTP.Addr, errors.Unwrap(err))
 	}
+	// What can be known to be wrong is said before the rules are compiled.
+	var lib string
+	if embedded {
+		if lib, err = engine.Find(s.Engine.Lib); err != nil {
+			return st, err
+		}
+	} else if st.has(rolePipeline) || st.has(roleAPI) {
+		if err = st.kafka.Validate(); err != nil {
+			return st, &settingsError{err}
+		}
+	}
 	var g errgroup.Group
 	g.Go(func() (err error) { st.analyzer, err = newAnalyzer(s); return err })
 	if embedded {
-		g.Go(func() error { return st.startEmbedded(ctx) })
+		g.Go(func() error { return st.startEmbedded(ctx, lib) })
 	}
 	if err = g.Wait(); err != nil {
 		return st, err
@@ -122,9 +133,6 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 		debug.SetMemoryLimit(s.Pipeline.MemoryMB << 20) // not before: compiling the rules takes more for a moment
 	}
 	if st.has(rolePipeline) || st.has(roleAPI) {
-		if err = st.kafka.Validate(); err != nil {
-			return st, &settingsError{err}
-		}
 		if err = st.connect(ctx); err != nil {
 			return st, err
 		}
@@ -134,12 +142,8 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 }
 
 // startEmbedded starts broker and store side by side.
-func (st *stack) startEmbedded(ctx context.Context) error {
+func (st *stack) startEmbedded(ctx context.Context, lib string) error {
 	s := st.settings
-	lib, err := engine.Find(s.Engine.Lib)
-	if err != nil {
-		return err
-	}
 	var g errgroup.Group
 	g.Go(func() (err error) {
 		st.broker, err = broker.Start(ctx, broker.Options{

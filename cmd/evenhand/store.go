@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -127,6 +128,7 @@ type ratesCmd struct {
 	storeFlags
 	Tenant string        `help:"Only this tenant; all when not given." placeholder:"NAME"`
 	Last   time.Duration `help:"Window that ends now." default:"168h"`
+	Min    int           `help:"Fold characteristics of a domain that were found less often into one line; 1 shows all." default:"2"`
 	Top    int           `help:"Findings to show." default:"8"`
 	JSON   bool          `help:"Print JSON." name:"json"`
 }
@@ -174,23 +176,35 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "rates": rates, "findings": top})
 	}
-	printRates(std.out, rates, top)
+	printRates(std.out, rates, top, cmd.Min)
 	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without content, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.WithoutContent, coverage.Rejected)
 	return nil
 }
 
-// printRates prints the table of domains and kinds and the findings with their evidence.
-func printRates(out io.Writer, rates []store.DomainRates, top []store.TopFinding) {
+// printRates prints the table of domains and kinds and the findings with their evidence. Kinds found
+// less often than atLeast say little: more than three of them in a domain are one line.
+func printRates(out io.Writer, rates []store.DomainRates, top []store.TopFinding, atLeast int) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "DOMAIN\tCHARACTERISTIC\tEVENTS\tANALYSED\tRATE\tWILSON 95 %")
+	fmt.Fprintln(t, "DOMAIN\tCHARACTERISTIC\tFOUND\tANALYSED\tRATE\tWILSON 95 %")
 	for _, d := range rates {
-		row := func(name string, r store.Rate) {
-			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.1f %%\t%.1f – %.1f %%\n", d.Domain, name, r.K, r.N, 100*r.Rate, 100*r.Lower, 100*r.Upper)
+		row := func(domain, name string, r store.Rate) {
+			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.1f %%\t%.1f – %.1f %%\n", domain, name, r.K, r.N, 100*r.Rate, 100*r.Lower, 100*r.Upper)
 		}
-		row("any bias", d.Detected)
-		row("above threshold", d.Flagged)
-		for _, k := range d.Kinds {
-			row(strings.TrimPrefix(k.Kind, "charter."), k.Rate)
+		row(string(d.Domain), "any bias", d.Detected)
+		row("", "above threshold", d.Flagged)
+		shown := slices.IndexFunc(d.Kinds, func(k store.KindRate) bool { return k.K < uint64(max(atLeast, 0)) }) // most frequent first
+		if shown < 0 || len(d.Kinds)-shown <= 3 {
+			shown = len(d.Kinds)
+		}
+		for _, k := range d.Kinds[:shown] {
+			row("", strings.TrimPrefix(k.Kind, "charter."), k.Rate)
+		}
+		if n := len(d.Kinds) - shown; n > 0 {
+			each := "once"
+			if atLeast > 2 {
+				each = fmt.Sprintf("< %d", atLeast)
+			}
+			fmt.Fprintf(t, "\t… and %d kinds\t%s\t\t\t\n", n, each)
 		}
 	}
 	_ = t.Flush()
@@ -210,6 +224,14 @@ func printRates(out io.Writer, rates []store.DomainRates, top []store.TopFinding
 		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", f.Rule, f.Severity, f.Interactions, evidence, f.EventID)
 	}
 	_ = t.Flush()
+}
+
+// count puts a number before its noun.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 func cut(s string, n int) string {

@@ -29,7 +29,7 @@ func (cmd *topicsCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if len(s.Kafka.Brokers) == 0 {
 		r, ok := findRunning(s.DataDir)
 		if !ok {
-			return fmt.Errorf("kafka.brokers: is not set and no 'evenhand up' runs on %s", s.DataDir)
+			return notUp(s.DataDir, "name its folder with --data-dir, or set kafka.brokers")
 		}
 		s.Kafka.Brokers = []string{r.Kafka}
 	}
@@ -67,6 +67,7 @@ type settingsCmd struct{}
 func (settingsCmd) Run(c *cli, std *stdio) error {
 	s, err := c.load(defaultSettings())
 	t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "KEY\tVARIABLE\tVALUE")
 	for _, x := range config.List(s) {
 		fmt.Fprintf(t, "%s\t%s\t%s\n", x.Key, x.Env, strings.TrimSpace(x.Value))
 	}

@@ -58,7 +58,7 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	}
 	st, err := start(ctx, s, allRoles, true, log)
 	if err != nil {
-		return err
+		return inUse(s.DataDir, err)
 	}
 	defer st.close(context.WithoutCancel(ctx))
 	me := running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now().UTC()}

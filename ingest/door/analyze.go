@@ -65,13 +65,13 @@ type finding struct {
 	Evidence       string         `json:"evidence"`
 }
 
-// mitigations says what each type of mitigation asks for.
+// mitigations says what each type of mitigation asks for, in the words of the view llm_interaction_audit.
 var mitigations = map[string]string{
-	audit.MitigationBlock:    "Keep this response from the user: it passes the threshold with a finding of the highest severity.",
-	audit.MitigationRephrase: "Ask for the response again without the wording of the findings.",
-	audit.MitigationReview:   "Have a person look at this response before it is acted on.",
-	audit.MitigationRedact:   "Remove the personal data at the spans of the findings.",
-	audit.MitigationApprove:  "Have a person approve the action that the response announces.",
+	audit.MitigationBlock:    "The response should not reach the user",
+	audit.MitigationRephrase: "The response should be rephrased without the findings",
+	audit.MitigationReview:   "A person should look at the response",
+	audit.MitigationRedact:   "Personal data in the response should be masked",
+	audit.MitigationApprove:  "A person must approve the action before it is carried out",
 }
 
 // analyzeBias judges one text and keeps nothing.

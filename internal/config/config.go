@@ -15,6 +15,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/parsers/yaml"
@@ -76,8 +77,16 @@ func Load(dst any, s Sources) error {
 			return fmt.Errorf("config file %s: %w", s.File, err)
 		}
 		for _, key := range y.Keys() {
-			if _, ok := fields[key]; !ok && !insideValue(key, fields) {
+			_, known := fields[key]
+			switch {
+			case known || insideValue(key, fields):
+			case !holdsKeys(key, fields):
 				errs = append(errs, fmt.Errorf("%s: unknown key in %s%s", key, filepath.Base(s.File), nearest(key, fields)))
+			case y.Get(key) == nil: // all its keys are comments
+				y.Delete(key)
+			default:
+				errs = append(errs, fmt.Errorf("%s: holds a value in %s, wants keys of its own%s", key, filepath.Base(s.File), nearest(key, fields)))
+				y.Delete(key)
 			}
 		}
 		if err := k.Merge(y); err != nil {
@@ -101,7 +110,7 @@ func Load(dst any, s Sources) error {
 			mapstructure.StringToTimeDurationHookFunc(), stringToList, mapstructure.TextUnmarshallerHookFunc()),
 	}})
 	if err != nil {
-		errs = append(errs, decodeFaults(err)...)
+		errs = append(errs, decodeFaults(err, fields)...)
 	}
 	return errors.Join(errs...)
 }
@@ -153,6 +162,8 @@ func List(c any) []Setting {
 			text = fmt.Sprint(v.Elem().Interface())
 		} else if v.Kind() == reflect.Pointer {
 			text = ""
+		} else if list, ok := v.Interface().([]string); ok {
+			text = strings.Join(list, ",") // as a variable takes it
 		}
 		out = append(out, Setting{key, Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), text})
 	})
@@ -217,12 +228,51 @@ func nearest(key string, fields map[string]reflect.Type) string {
 	return "; did you mean " + best + "?"
 }
 
-func decodeFaults(err error) []error {
-	var joined interface{ WrappedErrors() []error }
-	if errors.As(err, &joined) {
-		return joined.WrappedErrors()
+// holdsKeys tells whether the key is the head of known ones.
+func holdsKeys(key string, fields map[string]reflect.Type) bool {
+	for k := range fields {
+		if strings.HasPrefix(k, key+".") {
+			return true
+		}
 	}
-	return []error{err}
+	return false
+}
+
+// decodeFaults names each key whose value does not fit, with what would.
+func decodeFaults(err error, fields map[string]reflect.Type) (out []error) {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		for _, e := range many.Unwrap() {
+			out = append(out, decodeFaults(e, fields)...)
+		}
+		return out
+	}
+	var at *mapstructure.DecodeError
+	if !errors.As(err, &at) {
+		return []error{err}
+	}
+	t := fields[at.Name()]
+	if t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	want := ""
+	switch {
+	case t == nil: // inside a list of ours
+		return []error{fmt.Errorf("%s: %w", at.Name(), at.Unwrap())}
+	case t == reflect.TypeFor[time.Duration]():
+		want = "a duration such as 500ms or 2s"
+	case t.Kind() == reflect.Bool:
+		want = "true or false"
+	case t.Kind() == reflect.Float64:
+		want = "a number"
+	case t.Kind() == reflect.String:
+		want = "a text"
+	case t.Kind() == reflect.Slice:
+		want = "a list"
+	default:
+		want = "a whole number"
+	}
+	return []error{fmt.Errorf("%s: wants %s", at.Name(), want)}
 }
 
 // stringToList splits "a, b" where a list of strings is wanted.

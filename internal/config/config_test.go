@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,11 @@ type sample struct {
 		Timeout  time.Duration `koanf:"timeout"`
 		Password Secret        `koanf:"password"`
 	} `koanf:"kafka"`
+	Log struct {
+		Level string `koanf:"level"`
+		Rows  int    `koanf:"rows"`
+		Quiet bool   `koanf:"quiet"`
+	} `koanf:"log"`
 	Rules []struct {
 		ID string `koanf:"id"`
 	} `koanf:"rules"`
@@ -68,6 +74,55 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		"EVENHAND_NAME_FILE: no such setting", "--set kafka.brokrs=a", "did you mean kafka.brokers?", "--set novalue"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %q:\n%v", want, err)
+		}
+	}
+}
+
+func TestFaultsNameTheKeyAndWhatItWants(t *testing.T) {
+	for _, tc := range []struct{ yaml, set, want string }{ // one fault a line
+		{set: "log.rows=x", want: "log.rows: wants a whole number"},
+		{set: "log.rows=1.5", want: "log.rows: wants a whole number"},
+		{set: "log.quiet=perhaps", want: "log.quiet: wants true or false"},
+		{set: "limit=much", want: "limit: wants a number"},
+		{set: "kafka.timeout=soon", want: "kafka.timeout: wants a duration such as 500ms or 2s"},
+		{yaml: "log:\n  level: [a]\n", want: "log.level: wants a text"},
+		{yaml: "kafka: yes\n", want: "kafka: holds a value in c.yaml, wants keys of its own; did you mean kafka.brokers?"},
+		{yaml: "kafka:\n  # brokers: all are comments\nname: x\n"},
+		{yaml: "log:\n  rows: a\n  quiet: b\n", want: "log.quiet: wants true or false\nlog.rows: wants a whole number"},
+	} {
+		var c sample
+		s := Sources{}
+		if tc.yaml != "" {
+			s.File = write(t, "c.yaml", tc.yaml)
+		}
+		if tc.set != "" {
+			s.Set = []string{tc.set}
+		}
+		got := ""
+		if err := Load(&c, s); err != nil {
+			lines := strings.Split(err.Error(), "\n")
+			slices.Sort(lines)
+			got = strings.Join(lines, "\n")
+		}
+		if got != tc.want {
+			t.Errorf("%s%s: got\n%s\nwant\n%s", tc.yaml, tc.set, got, tc.want)
+		}
+	}
+}
+
+func TestListPrintsWhatASettingTakes(t *testing.T) {
+	c := sample{Name: "n"}
+	c.Kafka.Brokers, c.Kafka.Password = []string{"a:1", "b:2"}, "s3cret"
+	got := map[string]string{}
+	for _, s := range List(c) {
+		got[s.Key+" "+s.Env] = s.Value
+	}
+	for key, want := range map[string]string{
+		"name EVENHAND_NAME": "n", "kafka.brokers EVENHAND_KAFKA_BROKERS": "a:1,b:2", "kafka.password EVENHAND_KAFKA_PASSWORD": "***",
+		"limit EVENHAND_LIMIT": "", "kafka.timeout EVENHAND_KAFKA_TIMEOUT": "0s",
+	} {
+		if got[key] != want {
+			t.Errorf("%s is %q, want %q", key, got[key], want)
 		}
 	}
 }

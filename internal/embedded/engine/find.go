@@ -19,9 +19,9 @@ const LibraryEnv = "EVENHAND_ENGINE_LIB"
 
 const library = "libchdb.so"
 
-// Find gives the path of the engine library: explicit (a flag or a config value), else the
+// Find gives the path of the engine library: explicit (the setting engine.lib), else the
 // environment variable EVENHAND_ENGINE_LIB, else the user's cache, where `make engine` puts it.
-// Every error is audit.KindInvalid and says the one thing to do.
+// Every error is audit.KindInvalid, names what the operator set and says the one thing to do.
 func Find(explicit string) (string, error) {
 	const op = "embedded/engine: find library"
 	if err := supported(); err != nil {
@@ -32,11 +32,12 @@ func Find(explicit string) (string, error) {
 		return "", audit.E(op, audit.KindInvalid, err)
 	}
 	path, from := cached, ""
-	if v := os.Getenv(LibraryEnv); v != "" {
-		path, from = v, LibraryEnv
-	}
-	if explicit != "" {
-		path, from = explicit, "engine.library"
+	fromEnv := os.Getenv(LibraryEnv)
+	switch {
+	case explicit != "" && explicit != fromEnv: // the settings hold the variable's value too
+		path, from = explicit, "engine.lib"
+	case fromEnv != "":
+		path, from = fromEnv, LibraryEnv
 	}
 	info, err := os.Stat(path)
 	switch {

@@ -31,8 +31,9 @@ func TestFind(t *testing.T) {
 		{name: "explicit before environment", explicit: elsewhere, env: missing, want: elsewhere},
 		{name: "nowhere", cache: filepath.Join(dir, "empty"), fault: "libchdb.so is not there; run: make engine"},
 		{name: "environment wrong", env: missing, fault: engine.LibraryEnv + ": " + missing + " is not there; unset it and run: make engine"},
-		{name: "explicit wrong", explicit: missing, env: elsewhere, fault: "engine.library: " + missing + " is not there; unset it and run: make engine"},
-		{name: "a folder", explicit: dir, fault: "engine.library: " + dir + " is not a file"},
+		{name: "explicit wrong", explicit: missing, env: elsewhere, fault: "engine.lib: " + missing + " is not there; unset it and run: make engine"},
+		{name: "environment by way of the settings", explicit: missing, env: missing, fault: engine.LibraryEnv + ": " + missing + " is not there"},
+		{name: "a folder", explicit: dir, fault: "engine.lib: " + dir + " is not a file"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Setenv(engine.LibraryEnv, tc.env)

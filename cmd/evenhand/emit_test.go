@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// receiver is a front door that keeps what it is sent.
+type receiver struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests int
+	events   []map[string]any
+	answer   func(request int) int // status of a request, counted from 1; events of others than 202 are kept, too
+}
+
+func newReceiver(t *testing.T, answer func(request int) int) *receiver {
+	t.Helper()
+	r := &receiver{answer: answer}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if req.URL.Path != "/v1/interactions" || req.Header.Get("Content-Type") != "application/x-ndjson" {
+			t.Errorf("%s %s %s", req.Method, req.URL, req.Header)
+		}
+		r.requests++
+		for d := json.NewDecoder(req.Body); d.More(); {
+			var e map[string]any
+			if err := d.Decode(&e); err != nil {
+				t.Error(err)
+				break
+			}
+			r.events = append(r.events, e)
+		}
+		w.WriteHeader(r.answer(r.requests))
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func accept(int) int { return http.StatusAccepted }
+
+// fields gives the events with only the named fields, one a line.
+func (r *receiver) fields(names ...string) string {
+	var b strings.Builder
+	for _, e := range r.events {
+		for i, n := range names {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			fmt.Fprintf(&b, "%v", e[n])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func TestEmitReadsEveryFormat(t *testing.T) {
+	for _, tc := range []struct {
+		name, file, content string
+		args                []string
+		fields              []string
+		want                string
+	}{
+		{"ndjson", "a.ndjson", `{"id":"1","response":"a","prompt_tokens":3}` + "\n\n" + `{"id":"2","response":"b","tenant_id":"own"}`, []string{"--tenant", "acme", "--domain", "hr", "--app", "bot"},
+			[]string{"id", "response", "tenant_id", "domain", "application", "prompt_tokens"}, "1 a acme hr bot 3\n2 b own hr bot <nil>\n"},
+		{"a JSON array", "a.json", "[{\"id\":\"1\",\"response\":\"a\"},\n{\"id\":\"2\",\"response\":\"b\"}]", nil, []string{"id", "response"}, "1 a\n2 b\n"},
+		{"csv", "a.csv", "\ufeffid,response,prompt_tokens\n1,\"a, b\nc\",3\n2,b,\n", nil, []string{"id", "response", "prompt_tokens"}, "1 a, b\nc 3\n2 b <nil>\n"},
+		{"csv by flag", "a.txt", "id,response\n1,a\n", []string{"--format", "csv"}, []string{"id", "response"}, "1 a\n"},
+		{"renamed, the rest as metadata", "a.csv", "id,text,agent,mood\n1,a,bot,grim\n", []string{"--map", "text=response", "--map", "agent=application", "--field", "provider=a;b=c"},
+			[]string{"id", "response", "application", "provider", "metadata"}, "1 a bot a;b=c map[mood:grim]\n"},
+		{"swapped names", "a.ndjson", `{"id":"1","prompt":"p","response":"r","x":1,"metadata":{"y":2}}`, []string{"--map", "prompt=response", "--map", "response=prompt"},
+			[]string{"prompt", "response", "metadata"}, "r p map[x:1 y:2]\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			to := newReceiver(t, accept)
+			dir := t.TempDir()
+			file := filepath.Join(dir, tc.file)
+			write(t, file, tc.content)
+			command(t, "", append([]string{"emit", file, "--to", to.URL}, tc.args...)...).says(t, 0, "", fmt.Sprintf("%d sent to %s", len(to.events), to.URL))
+			if got := to.fields(tc.fields...); got != tc.want {
+				t.Errorf("got\n%swant\n%s", got, tc.want)
+			}
+			if left, _ := os.ReadDir(dir); len(left) != 1 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestEmitNamesBadLines(t *testing.T) {
+	to := newReceiver(t, accept)
+	in := strings.Join([]string{
+		`{"id":"1","response":"a"}`, `nonsense`, `{"id":"2","respose":"b"}`, `[1]`, `{"id":"3","response":5}`, `{"id":"4","response":"b"} {}`, `{"id":"5","response":"c"}`,
+	}, "\n")
+	r := command(t, in, "emit", "--to", to.URL)
+	for _, want := range []string{"line 2: bad_json", "line 3: unknown_field: respose: ", "did you mean response?", "line 4: wrong_type", "line 5: ", "line 6: bad_json", "2 sent to", "5 bad lines not sent"} {
+		r.says(t, 3, "", want)
+	}
+	if got := to.fields("id"); got != "1\n5\n" {
+		t.Errorf("sent %s", got)
+	}
+	for _, tc := range []struct{ in, format, want string }{
+		{`{"id":"1"}`, "json", "json: wants an array of objects; for one object a line use --format ndjson"},
+		{``, "csv", "csv: the first line must name the columns"},
+		{`[{"id":"1"},`, "json", "element 2: bad_json: "},
+	} {
+		command(t, tc.in, "emit", "--to", to.URL, "--format", tc.format).says(t, 1, "", tc.want)
+	}
+}
+
+// An acknowledgement that never came and a process that died both end a run in the middle. The next
+// one sends what was not acknowledged, under the ids and the time that the first one gave.
+func TestEmitResumes(t *testing.T) {
+	const lines, batch = 25, 10
+	answers := func(request int) int {
+		if request == 2 {
+			return http.StatusInternalServerError // the events are in, but the sender cannot know
+		}
+		return http.StatusAccepted
+	}
+	to := newReceiver(t, answers)
+	file := filepath.Join(t.TempDir(), "texts.ndjson")
+	var b strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&b, `{"response":"%d"}`+"\n", i)
+	}
+	write(t, file, b.String())
+	emit := func() result { return command(t, "", "emit", file, "--to", to.URL, "--batch", fmt.Sprint(batch)) }
+
+	r := emit()
+	r.says(t, 1, "", "answered 500")
+	r.says(t, 1, "", "Run the same command again to go on after line 10.")
+	first := slices.Clone(to.events)
+	if len(first) != 2*batch {
+		t.Fatalf("%d events before the fault", len(first))
+	}
+	emit().says(t, 0, "", "15 sent to "+to.URL)
+	if rest := len(to.events) - len(first); rest != lines-batch {
+		t.Fatalf("%d events after the fault, want %d", rest, lines-batch)
+	}
+	byID, time := map[any]any{}, first[0]["timestamp"]
+	for _, e := range to.events {
+		if text, known := byID[e["id"]]; known && text != e["response"] || e["timestamp"] != time {
+			t.Errorf("%v of %v, first of %v at %v", e["id"], e, text, time)
+		}
+		byID[e["id"]] = e["response"]
+	}
+	if len(byID) != lines {
+		t.Errorf("%d ids for %d lines", len(byID), lines)
+	}
+
+	// All is sent: the next run begins anew, under new ids.
+	n := len(to.events)
+	emit().says(t, 0, "", "25 sent")
+	if _, known := byID[to.events[n]["id"]]; known {
+		t.Error("a finished run was gone on with")
+	}
+}
+
+func TestEmitRemembersBeforeTheFirstEvent(t *testing.T) {
+	dir := t.TempDir()
+	file, resume := filepath.Join(dir, "a.ndjson"), filepath.Join(dir, "progress")
+	write(t, file, `{"response":"a"}`)
+	var remembered []byte
+	to := newReceiver(t, func(int) int {
+		remembered, _ = os.ReadFile(resume)
+		return http.StatusAccepted
+	})
+	command(t, "", "emit", file, "--to", to.URL, "--resume", resume).says(t, 0, "", "1 sent")
+	var st resumeState
+	if err := json.Unmarshal(remembered, &st); err != nil || st.Seed == "" || st.Lines != 0 {
+		t.Errorf("while sending: %s", remembered)
+	}
+	write(t, resume, "not a resume file")
+	command(t, "", "emit", file, "--to", to.URL, "--resume", resume).says(t, 1, "", "--resume: "+resume+" is not a resume file; delete it or use --restart")
+	command(t, "", "emit", file, "--to", to.URL, "--resume", resume, "--restart").says(t, 0, "", "1 sent")
+	command(t, "", "emit", file, "--to", to.URL, "--resume", filepath.Join(dir, "no", "folder")).says(t, 1, "", "cannot remember progress: ")
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest"
+)
+
+// sharedScanner is one for all tests: building its analyzer is the dearest part of a scan.
+var sharedScanner = sync.OnceValues(func() (*scanner, error) {
+	s := defaultSettings()
+	s.Tenant.Default = "scan"
+	a, err := newAnalyzer(s)
+	return &scanner{analyzer: a, decoder: ingest.NewDecoder(s.decoder()), now: time.Date(2026, 11, 21, 10, 43, 0, 0, time.UTC)}, err
+})
+
+func scanLines(t *testing.T, domain audit.Domain, workers int, in string) (out []scanned, bad int) {
+	t.Helper()
+	shared, err := sharedScanner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc := *shared
+	sc.domain = domain
+	var b bytes.Buffer
+	if bad, err = sc.run(t.Context(), strings.NewReader(in), &b, workers); err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(&b); d.More(); {
+		var v scanned
+		if err := d.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out, bad
+}
+
+// Long texts between short ones would overtake if workers wrote what they have.
+func TestScanKeepsTheOrder(t *testing.T) {
+	var in strings.Builder
+	const lines = 600
+	for i := range lines {
+		fmt.Fprintf(&in, `{"id":"%d","text":"%s Women are too emotional to lead."}`+"\n", i, strings.Repeat("An ordinary sentence. ", i%7*40))
+	}
+	for _, workers := range []int{1, 8} {
+		out, bad := scanLines(t, "", workers, in.String())
+		if bad != 0 || len(out) != lines {
+			t.Fatalf("%d workers: %d lines, %d bad", workers, len(out), bad)
+		}
+		for i, v := range out {
+			if v.ID != fmt.Sprint(i) || v.Score == 0 {
+				t.Fatalf("%d workers: line %d is of %s, score %v", workers, i, v.ID, v.Score)
+			}
+		}
+	}
+}
+
+func TestScanReadsShortAndFullLines(t *testing.T) {
+	const text = "Women are too emotional to lead."
+	for _, tc := range []struct {
+		name, line, domain string
+		want               string // id, score, flag, action, status
+	}{
+		{"short", `{"id":"a","text":"` + text + `"}`, "", "a 0.3 false none"},
+		{"by the domain flag", `{"id":"a","text":"` + text + `"}`, "hr", "a 0.6 true warn"},
+		{"clean", `{"id":"a","text":"She passed the test."}`, "hr", "a 0 false none"},
+		{"empty", `{"id":"a","text":""}`, "", "a 0 false none"},
+		{"an escaped id", `{"id":"\u00e9\"","text":"x"}`, "", `é" 0 false none`},
+		{"a number as id", `{"id":17,"text":"x"}`, "", "17 0 false none"},
+		{"no id", `{"text":"x"}`, "", " 0 false none"},
+		{"full", `{"id":"b","tenant_id":"acme","prompt":"Who?","response":"` + text + `"}`, "", "b 0.3 false none"},
+		{"full, its own domain", `{"id":"b","domain":"hr","response":"` + text + `"}`, "general", "b 0.6 true warn"},
+		{"full, by the flag", `{"id":"b","response":"` + text + `"}`, "hr", "b 0.6 true warn"},
+		{"full, only a prompt", `{"id":"b","prompt":"` + text + `"}`, "hr", "b 0 false none"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out, bad := scanLines(t, audit.Domain(tc.domain), 1, tc.line)
+			if bad != 0 || len(out) != 1 {
+				t.Fatalf("%d lines, %d bad", len(out), bad)
+			}
+			v := out[0]
+			got := strings.TrimRight(fmt.Sprintf("%s %v %v %s %s", v.ID, v.Score, v.Flag, v.Action, v.Status), " ")
+			if got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			for _, f := range v.Findings {
+				if f.Evidence == "" || f.Rule == "" || f.Start >= f.End {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+}
+
+func TestScanOfNothing(t *testing.T) {
+	for _, in := range []string{"", "\n", " \n\n"} {
+		if out, bad := scanLines(t, "", 4, in); len(out) != 0 || bad != 0 {
+			t.Errorf("%q: %v, %d bad", in, out, bad)
+		}
+	}
+}
+
+// A line that cannot be read is answered in its place; the others are judged.
+func TestScanNamesBadLines(t *testing.T) {
+	in := strings.Join([]string{
+		`{"id":"1","text":"fine"}`, ``, `nonsense`, `{"id":"2","text":5}`, `{"id":"3","respose":"x"}`, `[]`, `{"id":"4","text":"fine"}`,
+	}, "\n")
+	r := command(t, in, "scan")
+	r.says(t, 3, "", `evenhand: 4 lines could not be read; the output has an "error" for each`+"\n")
+	want := []struct {
+		id, fault string
+		line      int
+	}{{id: "1"}, {"", "bad_json: ", 3}, {"2", "wrong_type: text: wants a string", 4}, {"3", "unknown_field: respose: ", 5}, {"", "wrong_type: ", 6}, {id: "4"}}
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	if len(lines) != len(want) {
+		t.Fatalf("%s", r.out)
+	}
+	for i, w := range want {
+		var v struct {
+			ID, Error string
+			Line      int
+		}
+		if err := json.Unmarshal([]byte(lines[i]), &v); err != nil || v.ID != w.id || v.Line != w.line || !strings.HasPrefix(v.Error, w.fault) || (v.Error == "") != (w.fault == "") {
+			t.Errorf("line %d: %s, want %+v", i+1, lines[i], w)
+		}
+	}
+}
