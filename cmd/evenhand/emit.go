@@ -351,12 +351,21 @@ type kafkaSender struct {
 func (k *kafkaSender) to() string   { return k.brokers }
 func (k *kafkaSender) close() error { return k.p.Close(context.Background()) }
 
+// send waits and sends again while the broker is full: what was taken before folds in the store.
 func (k *kafkaSender) send(ctx context.Context, batch []event) error {
 	ms := make([]kafka.Message, len(batch))
 	for i, e := range batch {
 		ms[i] = kafka.Message{Topic: kafkaconn.Interactions, Key: []byte(e.id), Value: e.value}
 	}
-	return k.p.Produce(ctx, ms)
+	for {
+		err := k.p.Produce(ctx, ms)
+		if audit.KindOf(err) != audit.KindOverloaded {
+			return err
+		}
+		if err := wait(ctx, time.Second); err != nil {
+			return err
+		}
+	}
 }
 
 type httpSender struct {
