@@ -69,9 +69,6 @@ func lists(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	if err := figures(ctx, s); err != nil {
-		return err
-	}
 	busy, rate, err := underIngest(ctx, o, conn, func() (map[string][]time.Duration, error) { return askAll(ctx, s, qs, ks) })
 	if err != nil {
 		return err
@@ -80,7 +77,7 @@ func lists(ctx context.Context, o options) error {
 	for _, q := range append(names(qs), "get by id") {
 		fmt.Printf("%-36s %24s %30s\n", q, quantiles(idle[q]), quantiles(busy[q]))
 	}
-	return nil
+	return figures(ctx, s)
 }
 
 func names(qs []listQuery) (out []string) {
@@ -149,14 +146,18 @@ func queries(ks []known) []listQuery {
 	return []listQuery{
 		{"no filter", func(int) store.Filter { return store.Filter{} }, fixed("1")},
 		{"llmProvider", func(i int) store.Filter { return store.Filter{Provider: of(i, "openai", "anthropic", "mistral")} }, equal("provider", func(f store.Filter) string { return f.Provider })},
-		{"llmModel", func(i int) store.Filter { return store.Filter{Model: of(i, "gpt-4o", "claude-x", "mistral-large", "no-such-model")} }, equal("model", func(f store.Filter) string { return f.Model })},
+		{"llmModel", func(i int) store.Filter {
+			return store.Filter{Model: of(i, "gpt-4o", "claude-x", "mistral-large", "no-such-model")}
+		}, equal("model", func(f store.Filter) string { return f.Model })},
 		{"sensitivityScore", func(i int) store.Filter { return store.Filter{Sensitivity: of(i, "low", "medium", "high")} }, equal("sensitivity_score", func(f store.Filter) string { return f.Sensitivity })},
 		{"biasDetected", func(i int) store.Filter {
 			if i%2 == 0 {
 				return store.Filter{BiasDetected: &yes}
 			}
 			return store.Filter{BiasDetected: &no}
-		}, func(f store.Filter) string { return fmt.Sprintf("bias_detected = %d", audit.TristateOf(*f.BiasDetected)) }},
+		}, func(f store.Filter) string {
+			return fmt.Sprintf("bias_detected = %d", audit.TristateOf(*f.BiasDetected))
+		}},
 		{"humanReviewed (none is)", func(int) store.Filter { return store.Filter{HumanReviewed: &yes} }, fixed("human_reviewed = 1")},
 		{"logTimestamp, a day of 28", func(i int) store.Filter {
 			from := now.AddDate(0, 0, -1-i%27)

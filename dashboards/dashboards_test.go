@@ -117,7 +117,7 @@ var want = map[string]string{
 	"Bias detected by characteristic":   "time DateTime('UTC'), characteristic String, rate Float64",
 	"Rate by domain and characteristic": "domain LowCardinality(String), characteristic String, rate Float64",
 	"Rates with intervals":              "domain LowCardinality(String), characteristic String, k UInt64, n UInt64, rate Float64, lower Float64, upper Float64",
-	"Rules that fired most":             "rule LowCardinality(String), kind LowCardinality(String), severity String, interactions UInt64, findings UInt64",
+	"Rules that fired most":             "rule String, kind LowCardinality(String), severity String, interactions UInt64, findings UInt64",
 	"Analysis status":                   "time DateTime('UTC'), status String, interactions UInt64",
 	"Latest flagged interactions": "time DateTime64(3, 'UTC'), tenant String, domain LowCardinality(String), app LowCardinality(String), model LowCardinality(String), event_id String, " +
 		"kinds String, severity UInt8, score Float64, confidence Float64, action String, reviewed UInt8",

@@ -2,6 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -70,22 +73,40 @@ type Report struct {
 	OtherDays    uint64            `json:"other_days"`   // ids that stand under two event days, as a re-send after midnight does
 	InFlight     uint64            `json:"in_flight"`    // interactions that no marker covers yet
 	Faults       []Fault           `json:"faults"`
+
+	progress func(step string, i, n int)
 }
 
 // grace is how long after a row others may still be written that belong to it, as long as the
 // pipeline goes on; a batch that a crash cut short is written again before that.
 const grace = 10 * time.Minute
 
+// spill bounds the memory of a query over many keys: what is larger goes to disk.
+const spill = "max_bytes_before_external_group_by = 400000000, max_bytes_before_external_sort = 400000000, max_bytes_ratio_before_external_group_by = 0, max_bytes_ratio_before_external_sort = 0"
+
 // OK tells that nothing is wrong.
 func (r *Report) OK() bool { return len(r.Faults) == 0 }
 
 func (r *Report) fault(f Fault) { r.Faults = append(r.Faults, f) }
 
-// Check compares markers, facts and the read model of the whole store, tenant by tenant and day by
-// day. It may run while events come in: what no marker covers yet is counted, not judged. It reads
-// every key once, so on millions of rows it takes seconds to minutes.
-func (s *Store) Check(ctx context.Context) (*Report, error) {
-	r := &Report{At: time.Now().UTC().Truncate(time.Millisecond), Partitions: []PartitionReport{}, Faults: []Fault{}}
+// tell reports that part i of n of a step is done.
+func (r *Report) tell(step string, i, n int) {
+	if r.progress != nil {
+		r.progress(step, i, n)
+	}
+}
+
+// Check is CheckWith without progress.
+func (s *Store) Check(ctx context.Context) (*Report, error) { return s.CheckWith(ctx, nil) }
+
+// CheckWith compares markers, facts and the read model of the whole store. It may run while events
+// come in: what no marker covers yet is counted, not judged. It reads every key once, in chunks of
+// days: memory does not grow with the store, since what is large spills to disk; ten million
+// interactions take some minutes on two busy cores.
+//
+// progress, when not nil, hears of each part that is done: the step's name and part i of n.
+func (s *Store) CheckWith(ctx context.Context, progress func(step string, i, n int)) (*Report, error) {
+	r := &Report{At: time.Now().UTC().Truncate(time.Millisecond), Partitions: []PartitionReport{}, Faults: []Fault{}, progress: progress}
 	for _, step := range []func(context.Context, *Report) error{s.checkLog, s.checkTotals, s.checkOffsets, s.checkDays} {
 		if err := step(ctx, r); err != nil {
 			return r, err
@@ -122,10 +143,11 @@ func (s *Store) checkLog(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	for _, k := range keys {
+	for i, k := range keys {
 		if err := s.checkPartition(ctx, r, k, markers[k]); err != nil {
 			return err
 		}
+		r.tell("log", i+1, len(keys))
 	}
 	return nil
 }
@@ -145,6 +167,22 @@ func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []ma
 	for _, o := range overlaps {
 		fault(FaultOverlap, uint64(o.hi-o.lo+1), o.lo, o.hi)
 	}
+	ranges := []span{{p.Lo, p.Hi}} // and those of which a higher generation covers a part: the tables know what the rest held
+	for _, t := range tiles {
+		if t.reason != "gap" && !t.whole() {
+			ranges = append(ranges, span{t.from, t.to})
+		}
+	}
+	stored, err := s.held(ctx, "interactions", k, ranges)
+	if err != nil {
+		return err
+	}
+	refused, err := s.held(ctx, "rejected", k, ranges)
+	if err != nil {
+		return err
+	}
+	p.Stored = stored[0]
+	rejected, rest := refused[0], 1
 	for _, t := range tiles {
 		length := uint64(t.to - t.from + 1)
 		switch {
@@ -155,18 +193,11 @@ func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []ma
 			if t.rows+t.rejected+t.skipped != length {
 				fault(FaultMarkerSum, t.rows+t.rejected+t.skipped, t.lo, t.hi)
 			}
-		default: // covered in part by a higher generation: the tables know what the rest held
-			stored, rejected, err := s.held(ctx, k, t.from, t.to)
-			if err != nil {
-				return err
-			}
-			p.Rows, p.Rejected, p.Skipped, p.Recounted = p.Rows+stored, p.Rejected+rejected, p.Skipped+length-stored-rejected, true
+		default:
+			n, m := stored[rest], refused[rest]
+			rest++
+			p.Rows, p.Rejected, p.Skipped, p.Recounted = p.Rows+n, p.Rejected+m, p.Skipped+length-n-m, true
 		}
-	}
-	var rejected uint64
-	var err error
-	if p.Stored, rejected, err = s.held(ctx, k, p.Lo, p.Hi); err != nil {
-		return err
 	}
 	if p.Stored > p.Rows {
 		fault(FaultRowsMissing, p.Stored-p.Rows, p.Lo, p.Hi)
@@ -180,18 +211,27 @@ func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []ma
 	return nil
 }
 
-// held counts the interactions and rejected messages of a range of offsets.
-func (s *Store) held(ctx context.Context, k logKey, lo, hi int64) (stored, rejected uint64, err error) {
-	bound := func(table string) *query {
-		return s.from(table).current().and("topic = ?", k.topic).and("epoch = ?", k.epoch).and("partition = ?", k.partition).
+// rangesAtOnce bounds the width of a query of held.
+const rangesAtOnce = 200
+
+// held counts the rows of a partition in each of some ranges of offsets.
+func (s *Store) held(ctx context.Context, table string, k logKey, ranges []span) (counts []uint64, err error) {
+	for some := range slices.Chunk(ranges, rangesAtOnce) {
+		lo, hi := some[0].lo, some[0].hi
+		var columns []string
+		for _, x := range some {
+			lo, hi = min(lo, x.lo), max(hi, x.hi)
+			columns = append(columns, fmt.Sprintf("countIf(offset BETWEEN %d AND %d)", x.lo, x.hi))
+		}
+		q := s.from(table).current().and("topic = ?", k.topic).and("epoch = ?", k.epoch).and("partition = ?", k.partition).
 			and("offset >= ?", lo).and("offset <= ?", hi)
+		var ns []uint64
+		if err := s.one(ctx, "store: check partition", q.sql("["+strings.Join(columns, ", ")+"]", ""), q.args, &ns); err != nil {
+			return nil, err
+		}
+		counts = append(counts, ns...)
 	}
-	q := bound("interactions")
-	if err = s.one(ctx, "store: check partition", q.sql("count()", ""), q.args, &stored); err != nil {
-		return 0, 0, err
-	}
-	q = bound("rejected")
-	return stored, rejected, s.one(ctx, "store: check partition", q.sql("count()", ""), q.args, &rejected)
+	return counts, nil
 }
 
 // checkTotals counts keys, duplicates, conflicts and what is in flight.
@@ -212,19 +252,19 @@ func (s *Store) checkTotals(ctx context.Context, r *Report) error {
 	// Both are rare: the groups that have one row are dropped as they are made, and large states spill.
 	groups := s.from("interactions").current().sql("min(content_digest) != max(content_digest) AS conflict, min(event_day) != max(event_day) AS days",
 		"GROUP BY tenant_id, event_id HAVING count() > 1")
-	return s.one(ctx, op, "SELECT countIf(conflict), countIf(days) FROM ("+groups+") SETTINGS max_bytes_before_external_group_by = 500000000", nil, &r.IDConflicts, &r.OtherDays)
+	return s.one(ctx, op, "SELECT countIf(conflict), countIf(days) FROM ("+groups+") SETTINGS "+spill, nil, &r.IDConflicts, &r.OtherDays)
 }
 
 // checkOffsets looks for offsets that stand in two places.
 func (s *Store) checkOffsets(ctx context.Context, r *Report) error {
 	const op = "store: check offsets"
-	for _, p := range r.Partitions {
+	for i, p := range r.Partitions {
 		const place = "topic = ? AND epoch = ? AND partition = ?"
 		args := []any{p.Topic, p.Epoch, p.Partition}
 		inter := s.from("interactions").current().and(place, args...)
 		reject := s.from("rejected").current().and(place, args...)
 		var twice, both uint64
-		if err := s.one(ctx, op, inter.sql("toUInt64(count() - uniqExact(offset))", ""), inter.args, &twice); err != nil {
+		if err := s.one(ctx, op, inter.sql("toUInt64(count() - groupBitmap(toUInt64(offset)))", ""), inter.args, &twice); err != nil {
 			return err
 		}
 		inter.and("offset IN ("+reject.sql("offset", "")+")", reject.args...)
@@ -234,6 +274,7 @@ func (s *Store) checkOffsets(ctx context.Context, r *Report) error {
 		if twice+both > 0 {
 			r.fault(Fault{Code: FaultOffsetTwice, Count: twice + both, Topic: p.Topic, Partition: p.Partition, Epoch: p.Epoch, Lo: p.Lo, Hi: p.Hi})
 		}
+		r.tell("offsets", i+1, len(r.Partitions))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,18 @@ func TestCheckFindsEachFault(t *testing.T) {
 			wrong.facts, wrong.model, wrong.flagged = 2, "another", true
 			f.insert("audit_current", wrong.flatRow())
 		}, store.FaultCurrentUnequal, 1},
+		{"flat row of another delivery", func(f *fixture, es []event) {
+			r := es[2].flatRow()
+			wrong := es[2]
+			wrong.facts, wrong.offset = 2, 9
+			r["version"], r["offset"] = wrong.origin().CurrentVersion(2), int64(9)
+			f.insert("audit_current", r)
+		}, store.FaultCurrentUnequal, 1},
+		{"flat row whose place is not the one of its version", func(f *fixture, es []event) {
+			r := es[2].flatRow()
+			r["version"], r["partition"] = es[2].origin().CurrentVersion(2), int32(1)
+			f.insert("audit_current", r)
+		}, store.FaultCurrentUnequal, 1},
 		{"flat row of another day", func(f *fixture, es []event) {
 			r := es[2].flatRow()
 			r["event_ts"], r["version"] = es[2].at.Add(24*time.Hour), audit.Origin{}.CurrentVersion(9)
@@ -166,10 +179,60 @@ func TestCheckFindsEachFault(t *testing.T) {
 			if x := r.Faults[i]; x.Count != tc.count {
 				t.Errorf("%s counted %d, want %d: %+v", tc.want, x.Count, tc.count, x)
 			}
-			if tc.name == "flat row unequal" && strings.Join(r.Faults[i].Columns, " ") != "flagged model" {
-				t.Errorf("columns %v", r.Faults[i].Columns)
+			columns := map[string]string{"flat row unequal": "flagged model", "flat row of another delivery": "offset version",
+				"flat row whose place is not the one of its version": "topic partition offset"}
+			if want := columns[tc.name]; want != "" && strings.Join(r.Faults[i].Columns, " ") != want {
+				t.Errorf("columns %v, want %s", r.Faults[i].Columns, want)
 			}
 		})
+	}
+}
+
+// Two deliveries of one millisecond: both versions pick the same one, unless their 14 bits agree.
+func TestBothVersionsPickTheSameDelivery(t *testing.T) {
+	place := func(offset int64) audit.Origin {
+		return audit.Origin{Topic: "llm.interactions", Partition: 3, Offset: offset, BrokerTime: noon}
+	}
+	ties := 0
+	for i := range int64(100_000) {
+		a, b := place(i), place(i+1)
+		if a.CurrentVersion(1) == b.CurrentVersion(1) {
+			ties++
+		} else if (a.Version() > b.Version()) != (a.CurrentVersion(1) > b.CurrentVersion(1)) {
+			t.Fatalf("offsets %d and %d", i, i+1)
+		}
+	}
+	if ties > 100 {
+		t.Errorf("%d ties in 100000 pairs", ties)
+	}
+}
+
+// Where the 14 bits agree either may stand in audit_current, and check says nothing.
+func TestCheckAllowsATie(t *testing.T) {
+	f := newFixture(t)
+	first := sample("acme", 1)
+	first.offset = 0
+	second := first
+	for second.offset = 1; second.origin().CurrentVersion(1) != first.origin().CurrentVersion(1); second.offset++ {
+	}
+	f.insert("interactions", first.factRow())
+	f.insert("verdicts", first.verdictRow())
+	f.insert("audit_current", second.flatRow())
+	f.mark(0, 1, 0, 0, 1, 0)
+	if r := f.check(); !r.OK() || r.Interactions != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCheckTellsItsProgress(t *testing.T) {
+	f := newFixture(t)
+	sound(f)
+	var steps []string
+	if _, err := f.CheckWith(t.Context(), func(step string, i, n int) { steps = append(steps, fmt.Sprint(step, " ", i, "/", n)) }); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(steps, ", "); got != "log 1/2, log 2/2, offsets 1/2, offsets 2/2, days 1/1" {
+		t.Errorf("progress %s", got)
 	}
 }
 

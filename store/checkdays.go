@@ -3,16 +3,22 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
+
+	"github.com/evenhand/evenhand/audit"
 )
 
 // factsOf are the columns that audit_current repeats from interactions.
 var factsOf = []string{"event_ts", "sort_ts", "broker_ts", "time_assumed", "time_suspect", "trace_id", "app", "domain", "provider",
 	"model", "sensitivity_score", "status", "without_content", "truncated"}
+
+// placeOf are the columns that say which delivery a row is; equal but for ties (see checkTies).
+var placeOf = []string{"topic", "partition", "offset"}
 
 // verdictOf are the columns that audit_current makes of the current verdicts, each with its expression
 // over them: detected is their or, types their union, the confidence that of the strongest. The view
@@ -48,17 +54,60 @@ func (c mergedColumn) flat() string {
 
 const statusOrder = "['', 'done', 'skipped', 'partial', 'pending', 'failed', 'abandoned']"
 
-// checkDays compares facts, verdicts and the read model, a day at a time so that memory stays bounded.
+// chunkRows bounds how many interactions one query lays over each other; it bounds memory.
+const chunkRows = 500_000
+
+// chunk is what one query looks at: some days, or one of several parts of a large day.
+type chunk struct {
+	from, to    string
+	part, parts uint64
+}
+
+// bind restricts a query to the chunk.
+func (c chunk) bind(q *query) *query {
+	q.and("event_day >= toDate(?)", c.from).and("event_day <= toDate(?)", c.to)
+	if c.parts > 1 {
+		q.and(fmt.Sprintf("cityHash64(event_id) %% %d = %d", c.parts, c.part))
+	}
+	return q
+}
+
+// chunks groups consecutive days, given in order with their rows.
+func chunks(days []string, rows []uint64) (out []chunk) {
+	var held uint64
+	for i, d := range days {
+		switch last := len(out) - 1; {
+		case rows[i] > chunkRows:
+			parts := (rows[i] + chunkRows - 1) / chunkRows
+			for part := range parts {
+				out = append(out, chunk{d, d, part, parts})
+			}
+			held = chunkRows
+		case last >= 0 && held+rows[i] <= chunkRows:
+			out[last].to = d
+			held += rows[i]
+		default:
+			out = append(out, chunk{d, d, 0, 1})
+			held = rows[i]
+		}
+	}
+	return out
+}
+
+// checkDays compares facts, verdicts and the read model, a chunk at a time so that memory stays bounded.
 func (s *Store) checkDays(ctx context.Context, r *Report) error {
 	const op = "store: check days"
 	var days []string
-	sql := fmt.Sprintf("SELECT DISTINCT toString(event_day) AS d FROM (SELECT event_day FROM %[1]s.interactions UNION ALL SELECT event_day FROM %[1]s.audit_current UNION ALL SELECT event_day FROM %[1]s.verdicts) ORDER BY d", s.db)
+	var counts []uint64
+	sql := fmt.Sprintf(`SELECT toString(event_day) AS d, max(n) FROM (SELECT event_day, count() AS n FROM %[1]s.interactions GROUP BY event_day
+		UNION ALL SELECT event_day, count() FROM %[1]s.audit_current GROUP BY event_day UNION ALL SELECT event_day, count() FROM %[1]s.verdicts GROUP BY event_day) GROUP BY d ORDER BY d`, s.db)
 	err := s.each(ctx, op, sql, nil, func(rows driver.Rows) error {
 		var d string
-		if err := rows.Scan(&d); err != nil {
+		var n uint64
+		if err := rows.Scan(&d, &n); err != nil {
 			return err
 		}
-		days = append(days, d)
+		days, counts = append(days, d), append(counts, n)
 		return nil
 	})
 	if err != nil {
@@ -68,42 +117,47 @@ func (s *Store) checkDays(ctx context.Context, r *Report) error {
 	if err := s.one(ctx, op, s.from("ingest_batches").sql("max(written_at)", ""), nil, &newest); err != nil {
 		return err
 	}
-	for _, d := range days {
-		if err := s.checkDay(ctx, r, d, newest.Add(-grace)); err != nil {
+	all := chunks(days, counts)
+	for i, c := range all {
+		if err := s.checkChunk(ctx, r, c, newest.Add(-grace)); err != nil {
 			return err
 		}
+		r.tell("days", i+1, len(all))
 	}
 	return nil
 }
 
-// checkDay lays the three tables of one day over each other by key, as hashes: a fact and a flat row
-// cancel out (xor) when their columns agree, so equality needs no join.
-func (s *Store) checkDay(ctx context.Context, r *Report, d string, settled time.Time) error {
+// deliveryOf gives from the version of a fact what audit_current's version holds below the number of
+// facts: time and place of the delivery (see audit.Origin.CurrentVersion).
+const deliveryOf = "bitAnd(bitNot(toUInt64(bitShiftRight(bitNot(version), 6) - bitShiftLeft(toUInt64(1577836800000), 14))), toUInt64(18014398509481983))"
+
+// checkChunk lays the three tables over each other by key, as hashes: a fact and a flat row cancel
+// out (xor) when their columns agree, so equality needs no join.
+func (s *Store) checkChunk(ctx context.Context, r *Report, c chunk, settled time.Time) error {
 	const op = "store: check days"
-	const key = "sipHash128(tenant_id, event_id, content_digest) AS k, event_id AS id"
+	const key = "event_day AS d, sipHash128(tenant_id, event_id, content_digest) AS k, event_id AS id"
 	const badKey = "(event_day != toDate(event_ts) OR event_day != toDate(sort_ts) OR sort_ts != if(time_assumed = 1, toDateTime64(event_day, 3, 'UTC'), event_ts)) AS bad"
-	hashOfFacts := "cityHash64(" + strings.Join(factsOf, ", ") + ") AS hf"
+	hashOfFacts := "cityHash64(" + strings.Join(factsOf, ", ") + ") AS hf, cityHash64(" + strings.Join(placeOf, ", ") + ") AS hp"
 	var flatColumns, merged []string
 	for _, c := range verdictOf {
 		flatColumns, merged = append(flatColumns, c.flat()), append(merged, c.merged)
 	}
 	marked, args := tiled(r)
 
-	facts := s.from("interactions").current().and("event_day = toDate(?)", d)
-	flat := s.from("audit_current").current().and("event_day = toDate(?)", d)
-	verdicts := s.from("current_verdicts AS v").and("event_day = toDate(?)", d)
+	facts, flat, verdicts := c.bind(s.from("interactions").current()), c.bind(s.from("audit_current").current()), c.bind(s.from("current_verdicts AS v"))
 	inner := strings.Join([]string{
-		facts.sql(key+", 1 AS src, "+marked+" AS judged, "+hashOfFacts+", toUInt64(0) AS hv, "+badKey, ""),
+		facts.sql(key+", 1 AS src, "+marked+" AS judged, "+hashOfFacts+", "+deliveryOf+" AS delivery, toUInt64(0) AS hv, "+badKey, ""),
 		flat.sql(key+", 2 AS src, toUInt8(written_at < now64(3) - INTERVAL 5 SECOND) AS judged, "+hashOfFacts+
-			", cityHash64("+strings.Join(flatColumns, ", ")+") AS hv, "+badKey, ""),
-		verdicts.sql(key+", 3 AS src, toUInt8(max(v.written_at) < "+instant+") AS judged, toUInt64(0) AS hf, cityHash64("+
-			strings.Join(merged, ", ")+") AS hv, toUInt8(countIf(analyzer = 'hot') != 1) AS bad", "GROUP BY tenant_id, event_id, content_digest"),
+			", bitAnd(version, toUInt64(18014398509481983)) AS delivery, cityHash64("+strings.Join(flatColumns, ", ")+") AS hv, "+badKey, ""),
+		verdicts.sql(key+", 3 AS src, toUInt8(max(v.written_at) < "+instant+") AS judged, toUInt64(0) AS hf, toUInt64(0) AS hp, toUInt64(0) AS delivery, cityHash64("+
+			strings.Join(merged, ", ")+") AS hv, toUInt8(countIf(analyzer = 'hot') != 1) AS bad", "GROUP BY tenant_id, event_day, event_id, content_digest"),
 	}, " UNION ALL ")
 	args = append(append(args, facts.args...), flat.args...)
 	args = append(append(args, settled.UnixMilli()), verdicts.args...)
-	grouped := `SELECT any(id) AS id, countIf(src = 1) AS i, countIf(src = 2) AS a, countIf(src = 3 AND bad = 0) AS v, maxIf(judged, src = 1) AS i_judged,
-		maxIf(judged, src = 2) AS a_judged, maxIf(judged, src = 3) AS v_judged, groupBitXorIf(hf, src < 3) AS xf, groupBitXorIf(hv, src > 1) AS xv, maxIf(bad, src < 3) AS bad_key
-		FROM (` + inner + `) GROUP BY k`
+	grouped := `SELECT d, any(id) AS id, countIf(src = 1) AS i, countIf(src = 2) AS a, countIf(src = 3 AND bad = 0) AS v, maxIf(judged, src = 1) AS i_judged,
+		maxIf(judged, src = 2) AS a_judged, maxIf(judged, src = 3) AS v_judged, groupBitXorIf(hf, src < 3) AS xf, groupBitXorIf(hp, src < 3) AS xp,
+		groupBitXorIf(delivery, src < 3) AS xd, groupBitXorIf(hv, src > 1) AS xv, maxIf(bad, src < 3) AS bad_key
+		FROM (` + inner + `) GROUP BY d, k`
 	conditions := []struct {
 		code FaultCode
 		cond string
@@ -112,41 +166,104 @@ func (s *Store) checkDay(ctx context.Context, r *Report, d string, settled time.
 		{FaultCurrentMissing, "i = 1 AND i_judged = 1 AND a = 0"},
 		{FaultCurrentOrphan, "i = 0 AND a > 0 AND a_judged = 1"},
 		{FaultVerdictOrphan, "i = 0 AND a = 0 AND v = 1 AND v_judged = 1"},
-		{FaultCurrentUnequal, "i = 1 AND a = 1 AND (xf != 0 OR v = 1 AND xv != 0) OR a > 1"},
+		{FaultCurrentUnequal, "i = 1 AND a = 1 AND (xf != 0 OR xd != 0 OR v = 1 AND xv != 0) OR a > 1"},
 		{FaultKeyWrong, "bad_key = 1"},
 	}
-	columns := []string{"countIf(v = 1)"}
+	columns := []string{"toString(d)", "countIf(v = 1)", "groupUniqArrayIf(" + fmt.Sprint(mostTies) + ")(id, i = 1 AND a = 1 AND xp != 0 AND xd = 0)"}
 	for _, c := range conditions {
 		columns = append(columns, "countIf("+c.cond+")", "groupArrayIf(10)(id, "+c.cond+")")
 	}
-	sql := "SELECT " + strings.Join(columns, ", ") + " FROM (" + grouped + ") SETTINGS max_bytes_before_external_group_by = 500000000"
-	counts, examples := make([]uint64, len(conditions)), make([][]uuid.UUID, len(conditions))
-	var n uint64
-	dest := []any{&n}
-	for i := range conditions {
-		dest = append(dest, &counts[i], &examples[i])
+	sql := "SELECT " + strings.Join(columns, ", ") + " FROM (" + grouped + ") GROUP BY d ORDER BY d SETTINGS " + spill
+	type found struct {
+		count    uint64
+		examples []uuid.UUID
 	}
-	if err := s.one(ctx, op, sql, args, dest...); err != nil {
+	type dayFound struct {
+		day   string
+		ties  []uuid.UUID
+		found []found
+	}
+	var all []dayFound
+	err := s.each(ctx, op, sql, args, func(rows driver.Rows) error {
+		x := dayFound{found: make([]found, len(conditions))}
+		var verdicts uint64
+		dest := []any{&x.day, &verdicts, &x.ties}
+		for i := range x.found {
+			dest = append(dest, &x.found[i].count, &x.found[i].examples)
+		}
+		if err := rows.Scan(dest...); err != nil {
+			return err
+		}
+		r.Verdicts += verdicts
+		all = append(all, x)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	r.Verdicts += n
-	for i, c := range conditions {
-		if counts[i] == 0 {
-			continue
-		}
-		f := Fault{Code: c.code, Count: counts[i], Day: d}
-		for _, id := range examples[i] {
-			f.Events = append(f.Events, id.String())
-		}
-		if c.code == FaultCurrentUnequal {
-			var err error
-			if f.Columns, err = s.unequal(ctx, d, f.Events); err != nil {
-				return err
+	for _, x := range all {
+		for i, c := range conditions {
+			if x.found[i].count == 0 {
+				continue
 			}
+			f := Fault{Code: c.code, Count: x.found[i].count, Day: x.day}
+			for _, id := range x.found[i].examples {
+				f.Events = append(f.Events, id.String())
+			}
+			if c.code == FaultCurrentUnequal {
+				if f.Columns, err = s.unequal(ctx, x.day, x.found[i].examples); err != nil {
+					return err
+				}
+			}
+			r.fault(f)
 		}
-		r.fault(f)
+		if err := s.checkTies(ctx, r, x.day, x.ties); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// mostTies bounds how many ties of a day and chunk are looked at; one is rare (see checkTies).
+const mostTies = 1000
+
+// checkTies looks at rows whose versions agree but whose places do not. Of two deliveries of one
+// millisecond whose 14 bits of the place agree either may stand in audit_current: that is no fault.
+// A place that does not give the row's version is one.
+func (s *Store) checkTies(ctx context.Context, r *Report, d string, ties []uuid.UUID) error {
+	if len(ties) == 0 {
+		return nil
+	}
+	f := Fault{Code: FaultCurrentUnequal, Day: d, Columns: placeOf}
+	q := s.from("audit_current").current().and("event_day = toDate(?)", d).and(anyOf(ties))
+	err := s.each(ctx, "store: check days", q.sql("toString(event_id), version, broker_ts, "+strings.Join(placeOf, ", "), ""), q.args, func(rows driver.Rows) error {
+		var id string
+		var version uint64
+		var o audit.Origin
+		var partition int32
+		if err := rows.Scan(&id, &version, &o.BrokerTime, &o.Topic, &partition, &o.Offset); err != nil {
+			return err
+		}
+		o.Partition = int(partition)
+		if facts := int(version >> 54); o.CurrentVersion(facts) != version {
+			f.Count++
+			f.Events = append(f.Events, id)
+		}
+		return nil
+	})
+	if f.Count > 0 {
+		f.Events = f.Events[:min(len(f.Events), 10)]
+		r.fault(f)
+	}
+	return err
+}
+
+func anyOf(events []uuid.UUID) string {
+	var ids []string
+	for _, id := range events {
+		ids = append(ids, "toUUID('"+id.String()+"')")
+	}
+	return "event_id IN (" + strings.Join(ids, ", ") + ")"
 }
 
 // tiled is the condition that a marker covers a row.
@@ -160,23 +277,20 @@ func tiled(r *Report) (string, []any) {
 }
 
 // unequal names the columns in which the flat rows of some events differ from the facts.
-func (s *Store) unequal(ctx context.Context, d string, events []string) ([]string, error) {
-	var ids []string
-	for _, id := range events {
-		ids = append(ids, "toUUID('"+id+"')")
-	}
-	in := "event_id IN (" + strings.Join(ids, ", ") + ")"
+func (s *Store) unequal(ctx context.Context, d string, events []uuid.UUID) ([]string, error) {
+	in := anyOf(events)
 	rows := func(table string) *query {
 		return s.from(table).current().and("event_day = toDate(?)", d).and(in)
 	}
 	flat, facts := rows("audit_current"), rows("interactions")
 	verdicts := s.from("current_verdicts AS v").and("event_day = toDate(?)", d).and(in)
-	var merged, differ []string
+	var merged []string
+	differ := []string{"if(bitAnd(a.version, toUInt64(18014398509481983)) != " + strings.Replace(deliveryOf, "version", "i.version", 1) + ", ['version'], [])"}
 	for _, c := range verdictOf {
 		merged = append(merged, c.merged+" AS m_"+c.column)
 		differ = append(differ, fmt.Sprintf("if(a.%[1]s != v.m_%[1]s, ['%[1]s'], [])", c.column))
 	}
-	for _, c := range factsOf {
+	for _, c := range slices.Concat(factsOf, placeOf) {
 		differ = append(differ, fmt.Sprintf("if(a.%[1]s != i.%[1]s, ['%[1]s'], [])", c))
 	}
 	using := "tenant_id, event_id, content_digest"

@@ -95,8 +95,8 @@ type TopFinding struct {
 	digest [32]byte
 }
 
-// TopFindings gives the rules that fired in most interactions of a window, in the response; limit is
-// 1..100.
+// TopFindings gives the rules that fired in the response, by severity and then by the number of
+// interactions; rules without one (gates) come last. limit is 1..100.
 func (f *Figures) TopFindings(ctx context.Context, w Window, limit int) ([]TopFinding, error) {
 	const op = "store: top findings"
 	if limit < 1 || limit > 100 {
@@ -111,13 +111,13 @@ func (f *Figures) TopFindings(ctx context.Context, w Window, limit int) ([]TopFi
 			and("sort_ts >= "+instant, w.From.UnixMilli()).and("sort_ts < "+instant, w.To.UnixMilli())
 		q.and("(event_day != toDate(?) OR (tenant_id, event_id) IN ("+in.sql("tenant_id, event_id", "")+"))", append([]any{edge}, in.args...)...)
 	}
-	columns := `f.2 AS rule, f.1 AS kind, argMax((tenant_id, event_day, event_id, content_digest, f.3, f.5, f.6, f.7), (f.4, event_day, event_id)) AS e,
+	columns := `f.2 AS rule, f.1 AS kind, argMax((tenant_id, event_day, event_id, content_digest, f.5, f.6, f.7), (f.4, event_day, event_id)) AS e, max(f.3) AS top,
 		uniqExact(tenant_id, event_id, content_digest) AS n, count() AS findings,
-		e.1 AS e_tenant, e.2 AS e_day, e.3 AS e_id, e.4 AS e_digest, e.5 AS e_severity, e.6 AS e_side, e.7 AS e_start, e.8 AS e_end`
+		e.1 AS e_tenant, e.2 AS e_day, e.3 AS e_id, e.4 AS e_digest, e.5 AS e_side, e.6 AS e_start, e.7 AS e_end`
 	q.table += ` ARRAY JOIN arrayZip(findings.kind, findings.rule, findings.severity, findings.score, findings.side, findings.start, findings.end) AS f`
 	q.and("f.5 = 'output'")
-	sql := "SELECT rule, kind, n, findings, e_tenant, e_day, e_id, e_digest, e_severity, e_side, e_start, e_end FROM (" +
-		q.sql(columns, "GROUP BY rule, kind") + ") ORDER BY n DESC, findings DESC, rule LIMIT " + fmt.Sprint(limit)
+	sql := "SELECT rule, kind, n, findings, e_tenant, e_day, e_id, e_digest, top, e_side, e_start, e_end FROM (" +
+		q.sql(columns, "GROUP BY rule, kind") + ") ORDER BY top DESC, n DESC, findings DESC, rule LIMIT " + fmt.Sprint(limit)
 	var top []TopFinding
 	err := f.each(ctx, op, sql, q.args, func(r driver.Rows) error {
 		var t TopFinding

@@ -43,7 +43,7 @@ func (f Filter) validate() error {
 }
 
 // apply adds the conditions to a query over audit_current of one tenant.
-func (f Filter) apply(s scope, q *query) *query {
+func (f Filter) apply(q *query) *query {
 	q.within(f.Window)
 	for _, c := range []struct{ column, value string }{
 		{"provider", f.Provider}, {"model", f.Model}, {"sensitivity_score", f.Sensitivity},
@@ -70,6 +70,12 @@ func (f Filter) apply(s scope, q *query) *query {
 	if !f.EventID.IsZero() {
 		q.and("event_id = toUUID(?)", f.EventID.String())
 	}
+	return q
+}
+
+// byUser restricts candidates to the events of a user. Who took part is a matter of the event and not
+// of the version, so the winning versions of those need no second look.
+func (f Filter) byUser(s scope, q *query) *query {
 	if f.UserID != "" {
 		users := s.from("interaction_users").and("user_id = ?", f.UserID).
 			and("event_day >= toDate(?)", day(f.From)).and("event_day <= toDate(?)", day(f.To))

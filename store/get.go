@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/audit"
 )
@@ -44,7 +45,17 @@ var ErrNotFound = audit.E("store: get", audit.KindInvalid, fmt.Errorf("no such i
 // record and the others are its conflicts.
 func (t *Tenant) Get(ctx context.Context, id audit.ID) (*Record, error) {
 	const op = "store: get"
-	q := t.from("audit_current").current().and("event_id = toUUID(?)", id.String())
+	// The key of interactions leads from tenant and id to a granule a day, that of audit_current does not.
+	var keys []Cursor
+	q := t.from("interactions").and("event_id = toUUID(?)", id.String())
+	if _, err := t.keys(ctx, op, q, "ORDER BY sort_ts, content_digest", &keys); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return nil, ErrNotFound
+	}
+	q = t.from("audit_current").current()
+	q.prewhere = among(keys)
 	items, err := t.items(ctx, op, q, "ORDER BY broker_ts, topic, partition, offset")
 	if err != nil {
 		return nil, err
@@ -54,14 +65,23 @@ func (t *Tenant) Get(ctx context.Context, id audit.ID) (*Record, error) {
 	}
 	r := &Record{Item: items[0], Conflicts: items[1:]}
 	r.IDConflict = r.IDConflict || len(items) > 1
-	if err := t.facts(ctx, r); err != nil {
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := t.facts(gctx, r); err != nil {
+			return err
+		}
+		return t.texts(gctx, r)
+	})
+	var verdicts []audit.Verdict
+	g.Go(func() (err error) {
+		verdicts, err = t.verdicts(gctx, &items[0])
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	if err := t.texts(ctx, r); err != nil {
-		return nil, err
-	}
-	r.Verdicts, err = t.verdicts(ctx, &r.Item)
-	return r, err
+	r.Verdicts = verdicts
+	return r, nil
 }
 
 // key binds the rows of one event in a table.

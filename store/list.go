@@ -75,8 +75,13 @@ type Item struct {
 // Cursor is the item's place.
 func (it *Item) Cursor() Cursor { return Cursor{it.SortTime, it.EventID, it.Digest} }
 
-// candidates is how many keys are looked at in one step.
-const candidates = 200
+// candidatesFor is how many keys are looked at in one step for n more rows: what is asked for and some,
+// since few keys have versions of which the filter tells one from another.
+func candidatesFor(n int) int { return n + n/5 + 10 }
+
+// inSmallSteps lets the engine stop soon behind the last key, where it would else read ahead: a
+// page needs a few granules of each part. The ids of a user's events lie everywhere: no index helps.
+const inSmallSteps = " SETTINGS max_block_size = 8192, read_in_order_use_buffering = 0, use_index_for_in_with_subqueries = 0"
 
 const newestFirst = "ORDER BY tenant_id DESC, event_day DESC, sort_ts DESC, event_id DESC, content_digest DESC LIMIT "
 
@@ -101,7 +106,7 @@ func (t *Tenant) List(ctx context.Context, f Filter, p Page) (*Result, error) {
 	f.Window = f.Window.resolved(time.Now())
 	res := &Result{Window: f.Window}
 	for at := p.After; ; {
-		keys, full, err := t.candidates(ctx, f, at)
+		keys, full, err := t.candidates(ctx, f, at, candidatesFor(limit-len(res.Items)))
 		if err != nil {
 			return nil, err
 		}
@@ -125,30 +130,34 @@ func (t *Tenant) List(ctx context.Context, f Filter, p Page) (*Result, error) {
 	}
 }
 
-// candidates gives the next keys in order; full tells that there may be more behind them.
-func (t *Tenant) candidates(ctx context.Context, f Filter, at *Cursor) (keys []Cursor, full bool, err error) {
-	q := f.apply(t.scope, t.from("audit_current"))
+// candidates gives the next keys in order, at most n; full tells that there may be more behind them.
+func (t *Tenant) candidates(ctx context.Context, f Filter, at *Cursor, n int) (keys []Cursor, full bool, err error) {
+	q := f.byUser(t.scope, f.apply(t.from("audit_current")))
 	if at != nil {
 		q.after(*at)
 	}
-	rows := 0
-	sql := q.sql("sort_ts, event_id, content_digest", newestFirst+fmt.Sprint(candidates))
-	err = t.each(ctx, "store: list", sql, q.args, func(r driver.Rows) error {
+	rows, err := t.keys(ctx, "store: list", q, newestFirst+fmt.Sprint(n)+inSmallSteps, &keys)
+	return keys, rows == n, err
+}
+
+// keys reads the keys of a query in its order, each once when its versions stand together, and counts
+// the rows.
+func (s scope) keys(ctx context.Context, op string, q *query, rest string, keys *[]Cursor) (rows int, err error) {
+	err = s.each(ctx, op, q.sql("sort_ts, event_id, content_digest", rest), q.args, func(r driver.Rows) error {
 		var c Cursor
 		var id uuid.UUID
-		var digest string
-		if err := r.Scan(&c.SortTS, &id, &digest); err != nil {
+		var key string
+		if err := r.Scan(&c.SortTS, &id, &key); err != nil {
 			return err
 		}
-		c.EventID = audit.ID(id)
-		copy(c.Digest[:], digest)
+		c.EventID, c.Digest = audit.ID(id), digest(key)
 		rows++
-		if n := len(keys); n == 0 || keys[n-1] != c { // versions of a key stand together
-			keys = append(keys, c)
+		if n := len(*keys); n == 0 || (*keys)[n-1] != c {
+			*keys = append(*keys, c)
 		}
 		return nil
 	})
-	return keys, rows == candidates, err
+	return rows, err
 }
 
 // literal is the key as a tuple of plain literals: ClickHouse reads hundreds of those as one constant,
@@ -161,9 +170,8 @@ func (c Cursor) literal() string {
 	return fmt.Sprintf("('%s', '%s', '%s', '%s')", day(c.SortTS), c.SortTS.UTC().Format("2006-01-02 15:04:05.000"), c.EventID, &digest)
 }
 
-// current reads the winning versions of keys that pass the filter.
-func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int) ([]Item, error) {
-	q := f.apply(t.scope, t.from("audit_current").current())
+// among is the condition on audit_current's key.
+func among(keys []Cursor) string {
 	var in strings.Builder
 	for i, k := range keys {
 		if i > 0 {
@@ -171,8 +179,14 @@ func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int
 		}
 		in.WriteString(k.literal())
 	}
+	return "(event_day, sort_ts, event_id, content_digest) IN (" + in.String() + ")"
+}
+
+// current reads the winning versions of keys that pass the filter.
+func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int) ([]Item, error) {
+	q := f.apply(t.from("audit_current").current())
 	// All versions of a key share it, so FINAL may come after this; the filter must not be tested before.
-	q.prewhere = "(event_day, sort_ts, event_id, content_digest) IN (" + in.String() + ")"
+	q.prewhere = among(keys)
 	return t.items(ctx, "store: list", q, newestFirst+fmt.Sprint(limit))
 }
 

@@ -12,7 +12,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -112,15 +111,13 @@ var finalSettings = clickhouse.Settings{
 	"use_skip_indexes_if_final_exact_mode":        1,
 }
 
-func withSettings(ctx context.Context, extra clickhouse.Settings) context.Context {
-	all := maps.Clone(finalSettings)
-	maps.Copy(all, extra)
-	return clickhouse.Context(ctx, clickhouse.WithSettings(all))
+func withSettings(ctx context.Context) context.Context {
+	return clickhouse.Context(ctx, clickhouse.WithSettings(finalSettings))
 }
 
 // each runs a query and hands every row to scan.
 func (s *Store) each(ctx context.Context, op, sql string, args []any, scan func(driver.Rows) error) (err error) {
-	rows, err := s.conn.Query(withSettings(ctx, nil), sql, args...)
+	rows, err := s.conn.Query(withSettings(ctx), sql, args...)
 	if err != nil {
 		return chconn.Wrap(op, err)
 	}
@@ -139,7 +136,7 @@ func (s *Store) each(ctx context.Context, op, sql string, args []any, scan func(
 
 // one runs a query whose single row goes to dest.
 func (s *Store) one(ctx context.Context, op, sql string, args []any, dest ...any) error {
-	return chconn.Wrap(op, s.conn.QueryRow(withSettings(ctx, nil), sql, args...).Scan(dest...))
+	return chconn.Wrap(op, s.conn.QueryRow(withSettings(ctx), sql, args...).Scan(dest...))
 }
 
 // instant is the SQL of a bound time in milliseconds; the client would cut a time.Time to seconds.

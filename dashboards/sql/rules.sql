@@ -11,6 +11,6 @@ WHERE tenant_id IN (${tenant:singlequote})
         AND n_findings > 0
   )
 GROUP BY rule, kind, severity
-ORDER BY interactions DESC, findings DESC, rule
+ORDER BY any(severity_level) DESC, interactions DESC, findings DESC, rule
 LIMIT 20
 {{settings}}

@@ -3,6 +3,7 @@
 
 -- The flat read model of lists and filters, ordered by time. The version is the number of known facts
 -- above the complement of broker time and place: more facts win, among equals the first delivery.
+-- Granules are small because a page of a list reads a few rows here and there.
 -- kinds are the distinct kinds of all findings in the response, bias_types those of bias detectors.
 CREATE TABLE IF NOT EXISTS {{db}}.audit_current {{cluster}}
 (
@@ -53,13 +54,13 @@ CREATE TABLE IF NOT EXISTS {{db}}.audit_current {{cluster}}
     offset            Int64,
     written_at        DateTime64(3, 'UTC') DEFAULT now64(3),
 
-    INDEX idx_audit_event_id event_id TYPE bloom_filter(0.01) GRANULARITY 4,
-    INDEX idx_audit_trace_id trace_id TYPE bloom_filter(0.01) GRANULARITY 4,
-    INDEX idx_audit_bias_detected bias_detected TYPE minmax GRANULARITY 1,
-    INDEX idx_audit_bias_type bias_types TYPE bloom_filter(0.01) GRANULARITY 1,
-    INDEX idx_audit_bias_confidence confidence TYPE minmax GRANULARITY 1
+    INDEX idx_audit_event_id event_id TYPE bloom_filter(0.01) GRANULARITY 16,
+    INDEX idx_audit_trace_id trace_id TYPE bloom_filter(0.01) GRANULARITY 16,
+    INDEX idx_audit_bias_detected bias_detected TYPE minmax GRANULARITY 8,
+    INDEX idx_audit_bias_type bias_types TYPE bloom_filter(0.01) GRANULARITY 8,
+    INDEX idx_audit_bias_confidence confidence TYPE minmax GRANULARITY 8
 )
 ENGINE = {{replacing "version"}}
 PARTITION BY toYYYYMM(event_day)
 ORDER BY (tenant_id, event_day, sort_ts, event_id, content_digest)
-{{settings}};
+{{settings "index_granularity = 1024"}};

@@ -4,8 +4,9 @@
 // The files are templates, because a single server and a replicated cluster differ in engine names,
 // ON CLUSTER and storage settings and in nothing else: {{db}} is the database, {{cluster}} the ON
 // CLUSTER clause, {{replacing "v"}} the ReplacingMergeTree engine with its version column, {{settings}}
-// the storage settings. Every statement is idempotent (IF NOT EXISTS, OR REPLACE), since ClickHouse
-// has no transaction that would undo half a migration.
+// the storage settings, after those that a table names itself ({{settings "index_granularity = 1024"}}).
+// Every statement is idempotent (IF NOT EXISTS, OR REPLACE), since ClickHouse has no transaction that
+// would undo half a migration.
 //
 // Rules of the tables: keys and versions come from the log record alone, so writing a range again
 // changes nothing under FINAL; every partition expression is a function of the sorting key, else two
@@ -72,11 +73,15 @@ func (o Options) Replacing(version string) string {
 	return "ReplacingMergeTree(" + version + ")"
 }
 
-func (o Options) settings() string {
+// settings is the SETTINGS clause of a table with settings of its own, "" when there are none.
+func (o Options) settings(own ...string) string {
 	if o.Embedded {
-		return "SETTINGS fsync_after_insert = 1, fsync_part_directory = 1, old_parts_lifetime = 120"
+		own = append(own, "fsync_after_insert = 1", "fsync_part_directory = 1", "old_parts_lifetime = 120")
 	}
-	return ""
+	if len(own) == 0 {
+		return ""
+	}
+	return "SETTINGS " + strings.Join(own, ", ")
 }
 
 // Render gives the migrations with the options put in, as the file system that goose reads.
