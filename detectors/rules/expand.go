@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,7 +16,7 @@ var listName = regexp.MustCompile(`(\\[pPx])?\{([a-z_][a-z0-9_]*)\}`)
 
 // expandLists turns each list of the pack into one group. Items stand for themselves; an item that
 // begins with "re:" is a pattern and may name other lists.
-func expandLists(p *Pack, where string) (map[string]string, []Fault) {
+func expandLists(p *Pack, where string) (*lists, []Fault) {
 	done := map[string]string{}
 	var faults []Fault
 	var visit func(name string, busy []string) error
@@ -65,7 +67,83 @@ func expandLists(p *Pack, where string) (map[string]string, []Fault) {
 			}
 		}
 	}
-	return done, faults
+	return &lists{groups: done, good: map[string]error{}, repeats: map[string]int{}, guards: map[string]*Guard{}}, faults
+}
+
+// lists holds the lists of a pack, and what was made with them.
+type lists struct {
+	groups  map[string]string // by name
+	good    map[string]error  // by pattern, its lists left out, and by list: what is wrong with it
+	repeats map[string]int    // by list: the product of its counts
+	guards  map[string]*Guard // by pattern
+}
+
+// counted is a counted repeat.
+var counted = regexp.MustCompile(`\{(\d+)(?:,(\d*))?\}`)
+
+// mostRepeats is what package regexp allows of repeats within repeats.
+const mostRepeats = 1000
+
+// repeats multiplies the counts of a pattern.
+func repeats(pattern string) int {
+	n := 1
+	for _, m := range counted.FindAllStringSubmatch(pattern, -1) {
+		for _, s := range m[1:] {
+			if c, _ := strconv.Atoi(s); c > 1 {
+				n = min(n*c, mostRepeats+1)
+			}
+		}
+	}
+	return n
+}
+
+// expand puts lists into a pattern that may be compiled then.
+func (l *lists) expand(pattern string) (string, error) {
+	soft := soften(pattern)
+	full, err := put(soft, l.groups)
+	if err != nil {
+		return "", err
+	}
+	// Lists are long and stand in many patterns. A short group takes the place of each: what is good with
+	// that is good with the list, if the list is, and if its repeats are not too many.
+	short, times := soft, repeats(pattern)
+	for _, m := range listName.FindAllStringSubmatch(soft, -1) {
+		group := l.groups[m[2]]
+		if m[1] != "" || l.parses(group) != nil {
+			continue
+		}
+		if _, known := l.repeats[group]; !known {
+			l.repeats[group] = repeats(group)
+		}
+		short, times = strings.ReplaceAll(short, m[0], "(?:x)"), min(times*l.repeats[group], mostRepeats+1)
+	}
+	if times <= mostRepeats && l.parses(short) == nil {
+		return full, nil
+	}
+	return full, l.parses(full)
+}
+
+// parses gives what is wrong with a pattern.
+func (l *lists) parses(pattern string) error {
+	err, known := l.good[pattern]
+	if !known {
+		_, err = syntax.Parse("(?i)"+pattern, syntax.Perl)
+		l.good[pattern] = err
+	}
+	return err
+}
+
+// guard gives the guard of a pattern; equal ones are one.
+func (l *lists) guard(pattern string) (*Guard, error) {
+	if g, ok := l.guards[pattern]; ok {
+		return g, nil
+	}
+	full, err := l.expand(pattern)
+	if err != nil {
+		return nil, err
+	}
+	l.guards[pattern] = newGuard(full)
+	return l.guards[pattern], nil
 }
 
 // literal makes a pattern of plain text.
@@ -75,22 +153,28 @@ func literal(item string) string {
 
 // expand puts lists into a pattern.
 func expand(pattern string, lists map[string]string) (string, error) {
-	var missing string
-	full := listName.ReplaceAllStringFunc(soften(pattern), func(m string) string {
-		if m[0] == '\\' {
-			return m
+	return put(soften(pattern), lists)
+}
+
+// put puts lists into a softened pattern.
+func put(soft string, lists map[string]string) (string, error) {
+	var b strings.Builder
+	from := 0
+	for _, at := range listName.FindAllStringSubmatchIndex(soft, -1) {
+		if at[2] >= 0 {
+			continue // \p{...}
 		}
-		name := m[1 : len(m)-1]
+		name := soft[at[4]:at[5]]
 		group, ok := lists[name]
 		if !ok {
-			missing = name
+			return "", fmt.Errorf("there is no list {%s}", name)
 		}
-		return group
-	})
-	if missing != "" {
-		return "", fmt.Errorf("there is no list {%s}", missing)
+		b.WriteString(soft[from:at[0]])
+		b.WriteString(group)
+		from = at[1]
 	}
-	return full, nil
+	b.WriteString(soft[from:])
+	return b.String(), nil
 }
 
 // soften lets a pattern match what people really type: a space stands for any run of white space,

@@ -1,6 +1,34 @@
 package rules
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Guard is a pattern that excludes a hit if it matches in the hit's sentence. It is compiled when it is
+// first asked for, since most of them never are.
+type Guard struct {
+	compiled func() *regexp.Regexp
+}
+
+// newGuard makes a guard of a pattern that was parsed already. Should package regexp refuse it even so,
+// for its size, the guard excludes nothing.
+func newGuard(pattern string) *Guard {
+	return &Guard{sync.OnceValue(func() *regexp.Regexp {
+		re, err := regexp.Compile("(?i)" + pattern)
+		if err != nil {
+			return nil
+		}
+		return re
+	})}
+}
+
+// MatchString says whether the pattern matches somewhere in the text.
+func (g *Guard) MatchString(text string) bool {
+	re := g.compiled()
+	return re != nil && re.MatchString(text)
+}
 
 // Suppressed tells whether the match text[start:end] of the rule stands in a sentence that one of
 // the rule's guards excludes: a negation, a quotation, counter-speech.

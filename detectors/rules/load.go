@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"path"
-	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -134,12 +133,12 @@ func fill(p *Pack, where string) []Fault {
 	faults := packFaults(p, where)
 	lists, more := expandLists(p, where)
 	faults = append(faults, more...)
-	common := make([]*regexp.Regexp, 0, len(p.Unless))
+	common := make([]*Guard, 0, len(p.Unless))
 	for i, u := range p.Unless {
-		if re, err := compile(u, lists); err != nil {
+		if g, err := lists.guard(u); err != nil {
 			faults = append(faults, Fault{where, "", index("unless", i), err.Error()})
 		} else {
-			common = append(common, re)
+			common = append(common, g)
 		}
 	}
 	for _, r := range p.Rules {
@@ -176,17 +175,14 @@ func packFaults(p *Pack, where string) (faults []Fault) {
 	return faults
 }
 
-func fillRule(p *Pack, r *Rule, where string, lists map[string]string, common []*regexp.Regexp) (faults []Fault) {
+func fillRule(p *Pack, r *Rule, where string, lists *lists, common []*Guard) (faults []Fault) {
 	r.Pack, r.Kind = p, kindOf(p, r)
 	r.Expanded, r.Guards = nil, slices.Clone(common)
 	if len(r.Patterns) == 0 {
 		faults = append(faults, Fault{where, r.ID, "patterns", "there must be at least one"})
 	}
 	for i, pattern := range r.Patterns {
-		full, err := expand(pattern, lists)
-		if err == nil {
-			_, err = regexp.Compile("(?i)" + full)
-		}
+		full, err := lists.expand(pattern)
 		if err != nil {
 			faults = append(faults, Fault{where, r.ID, index("patterns", i), err.Error()})
 			continue
@@ -194,10 +190,10 @@ func fillRule(p *Pack, r *Rule, where string, lists map[string]string, common []
 		r.Expanded = append(r.Expanded, full)
 	}
 	for i, u := range r.Unless {
-		if re, err := compile(u, lists); err != nil {
+		if g, err := lists.guard(u); err != nil {
 			faults = append(faults, Fault{where, r.ID, index("unless", i), err.Error()})
 		} else {
-			r.Guards = append(r.Guards, re)
+			r.Guards = append(r.Guards, g)
 		}
 	}
 	if r.Check != "" && check.Named(r.Check) == nil {
@@ -223,14 +219,6 @@ func kindOf(p *Pack, r *Rule) string {
 		return "safety." + p.Category
 	}
 	return "gate." + r.ID
-}
-
-func compile(pattern string, lists map[string]string) (*regexp.Regexp, error) {
-	full, err := expand(pattern, lists)
-	if err != nil {
-		return nil, err
-	}
-	return regexp.Compile("(?i)" + full)
 }
 
 func index(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

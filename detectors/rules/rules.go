@@ -12,11 +12,7 @@
 // Suppressed, on matches only.
 package rules
 
-import (
-	"regexp"
-
-	"github.com/evenhand/evenhand/audit"
-)
+import "github.com/evenhand/evenhand/audit"
 
 // Pack is one YAML file. Exactly one of Ground, Category and Gate is set.
 type Pack struct {
@@ -54,8 +50,8 @@ type Rule struct {
 	Confidence float64 `yaml:"confidence,omitempty"`
 
 	// Filled by Load.
-	Pack     *Pack            `yaml:"-"`
-	Kind     string           `yaml:"-"` // charter.sex, safety.violence, gate.<id>
-	Expanded []string         `yaml:"-"` // patterns with lists put in
-	Guards   []*regexp.Regexp `yaml:"-"` // unless patterns of rule and pack, compiled (?i)
+	Pack     *Pack    `yaml:"-"`
+	Kind     string   `yaml:"-"` // charter.sex, safety.violence, gate.<id>
+	Expanded []string `yaml:"-"` // patterns with lists put in
+	Guards   []*Guard `yaml:"-"` // unless patterns of rule and pack, without regard to case
 }

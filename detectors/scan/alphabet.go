@@ -37,6 +37,20 @@ func runesOf(in *syntax.Inst) runeSet {
 
 // orbit is one rune, or with fold all that Unicode simple folding makes equal to it: k, K and U+212A.
 func orbit(r rune, fold bool) runeSet {
+	if uint32(r) < utf8.RuneSelf && fold {
+		return asciiOrbits[r]
+	}
+	return newOrbit(r, fold)
+}
+
+var asciiOrbits = func() (all [utf8.RuneSelf]runeSet) {
+	for r := range all {
+		all[r] = newOrbit(rune(r), true)
+	}
+	return all
+}()
+
+func newOrbit(r rune, fold bool) runeSet {
 	all := []rune{r}
 	if fold {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -62,6 +76,10 @@ const (
 	kinds
 )
 
+// notInside is an assertion of our own: not between two word characters. Other than \b it also holds
+// between two other ones.
+const notInside syntax.EmptyOp = 1 << 6
+
 // assertions are the empty-width conditions that hold between two neighbours.
 var assertions = func() (all [kinds][kinds]syntax.EmptyOp) {
 	for prev := range kinds {
@@ -69,6 +87,9 @@ var assertions = func() (all [kinds][kinds]syntax.EmptyOp) {
 			op := syntax.EmptyNoWordBoundary
 			if (prev == word) != (next == word) {
 				op = syntax.EmptyWordBoundary
+			}
+			if prev != word || next != word {
+				op |= notInside
 			}
 			switch prev {
 			case edge:
@@ -250,6 +271,18 @@ type bitset []uint64
 func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
 func (b bitset) add(i int)      { b[i>>6] |= 1 << (i & 63) }
 func (b bitset) has(i int) bool { return b[i>>6]>>(i&63)&1 != 0 }
+
+func (b bitset) or(o bitset) {
+	for i := range b {
+		b[i] |= o[i]
+	}
+}
+
+func (b bitset) fill() {
+	for i := range b {
+		b[i] = ^uint64(0)
+	}
+}
 
 func (b bitset) all() iter.Seq[int] {
 	return func(yield func(int) bool) {

@@ -24,14 +24,16 @@ type cache struct {
 	far     []uint64 // entries of symbols beyond the columns, by hash; see farSlot
 	states  []state  // by number of the row
 
-	mu     sync.Mutex // guards what follows, and all writing
-	n      int        // rows in use
-	rows   map[string]uint32
-	closer *closer
-	key    []byte
-	outs   []uint32
-	pcs    []uint32
-	found  []uint32
+	mu       sync.Mutex // guards what follows, and all writing
+	n        int        // rows in use
+	rows     map[string]uint32
+	closer   *closer
+	key      []byte
+	outs     []uint32
+	pcs      []uint32
+	leaves   []uint32
+	found    []uint32
+	fromBase map[[2]uint32]crossed // by base and class
 }
 
 // An entry of the table is where the row of the next state begins, so that a step is one addition and
@@ -64,13 +66,14 @@ type state struct {
 func newCache(p *program, maxStates int) *cache {
 	columns := columnsFor(p.alphabet)
 	c := &cache{
-		p:       p,
-		columns: uint32(columns),
-		table:   make([]uint32, maxStates*columns),
-		states:  make([]state, maxStates),
-		n:       1,
-		rows:    map[string]uint32{},
-		closer:  newCloser(p),
+		p:        p,
+		columns:  uint32(columns),
+		table:    make([]uint32, maxStates*columns),
+		states:   make([]state, maxStates),
+		n:        1,
+		rows:     map[string]uint32{},
+		fromBase: map[[2]uint32]crossed{},
+		closer:   newCloser(p.inst),
 	}
 	if p.alphabet.size > columns {
 		c.far = make([]uint64, 1<<farBits)
@@ -90,6 +93,7 @@ func (c *cache) grown(maxStates int) *cache {
 	}
 	copy(g.states, c.states[:c.n])
 	g.rows, g.n = maps.Clone(c.rows), c.n
+	g.fromBase = maps.Clone(c.fromBase)
 	return g
 }
 
@@ -178,22 +182,15 @@ func (c *cache) step(row uint32, class int) uint32 {
 	}
 
 	holds := assertions[prev][next]
+	of := c.ofBase(number(key), to, holds, class)
+	c.found, c.pcs = append(c.found[:0], of.found...), append(c.pcs[:0], of.pcs...)
+	c.outs = c.outs[:0]
 	c.closer.reset()
-	c.outs, c.found = c.outs[:0], c.found[:0]
-	for _, pc := range from.pcs {
-		c.cross(pc, holds, class)
-	}
 	for ; extra != ""; extra = extra[4:] {
 		c.cross(number(extra), holds, class)
 	}
-
-	c.closer.reset()
-	for _, pc := range c.p.bases[to].pcs {
-		c.closer.seen[pc] = c.closer.gen
-	}
-	c.pcs = c.pcs[:0]
-	for _, pc := range c.outs {
-		c.pcs = c.closer.close(c.pcs, pc, 0)
+	if len(c.outs) > 0 {
+		c.closeOuts(to, of.pcs)
 	}
 	slices.Sort(c.pcs)
 	slices.Sort(c.found)
@@ -207,17 +204,50 @@ func (c *cache) step(row uint32, class int) uint32 {
 	return e
 }
 
+// crossed is where a base leads over a symbol: the parts that end before it, and the instructions beyond
+// those of the base after it.
+type crossed struct{ found, pcs []uint32 }
+
+// ofBase gives where a base leads. That is the same for all states with that base.
+func (c *cache) ofBase(base, to uint32, holds syntax.EmptyOp, class int) crossed {
+	key := [2]uint32{base, uint32(class)}
+	of, ok := c.fromBase[key]
+	if !ok {
+		c.outs, c.found, c.pcs = c.outs[:0], c.found[:0], c.pcs[:0]
+		c.closer.reset()
+		for _, pc := range c.p.bases[base].pcs {
+			c.cross(pc, holds, class)
+		}
+		c.closeOuts(to, nil)
+		of = crossed{slices.Clone(c.found), slices.Clone(c.pcs)}
+		c.fromBase[key] = of
+	}
+	return of
+}
+
+// closeOuts adds to pcs what follows outs, without the instructions of a base and others that are known.
+func (c *cache) closeOuts(base uint32, known []uint32) {
+	c.closer.reset()
+	for _, pc := range c.p.bases[base].pcs {
+		c.closer.seen[pc] = c.closer.gen
+	}
+	for _, pc := range known {
+		c.closer.seen[pc] = c.closer.gen
+	}
+	for _, pc := range c.outs {
+		c.pcs = c.closer.close(c.pcs, pc, 0)
+	}
+}
+
 // cross takes one instruction over a symbol of the class: to outs, and to found what ends before it.
 func (c *cache) cross(pc uint32, holds syntax.EmptyOp, class int) {
-	c.pcs = c.pcs[:0]
-	if c.p.inst[pc].op == symbol { // by far the most frequent
-		c.pcs = append(c.pcs, pc)
-	} else {
-		c.pcs = c.closer.close(c.pcs, pc, holds)
+	c.leaves = append(c.leaves[:0], pc)
+	if c.p.inst[pc].op != symbol { // the most frequent
+		c.leaves = c.closer.close(c.leaves[:0], pc, holds)
 	}
-	for _, pc := range c.pcs {
+	for _, pc := range c.leaves {
 		if in := &c.p.inst[pc]; in.op == match {
-			c.found = append(c.found, in.arg)
+			c.found = append(c.found, c.p.found[in.arg]...)
 		} else if c.p.sets[in.arg].has(class) {
 			c.outs = append(c.outs, in.out)
 		}

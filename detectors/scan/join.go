@@ -1,64 +1,93 @@
 package scan
 
-import "sort"
-
-// use says where a part stands: as which joint of which chain.
-type use struct{ chain, joint int32 }
+import "slices"
 
 // interval is a range of byte offsets, both ends included.
 type interval struct{ lo, hi int }
 
-// chainState is what is known of a chain in one text.
+// chainState is where matches of a chain may begin in one text.
 type chainState struct {
-	ends   [][]int32  // by joint but the last: where it ended, given that the joints before it did
-	used   int        // how many ends of the first joint are done with
-	wall   int        // no bytes that are not in between from here to seen; see chain
-	seen   int        // how far that is known
-	starts []interval // where a match may begin; ascending, apart
-	last   int32      // end of the first joint for which starts was last extended
+	starts []interval // ascending, apart
+	last   int32      // end of the first part for which starts was last extended
 }
 
-// report tells the chains that parts ended. Calls come in the order of end.
-func (w *walk) report(text string, parts []uint32, end int) {
+// trigger says that a chain is looked at when a part is in the text. Of all its parts this is the one
+// that the fewest chains have; other is another of them, or the same.
+type trigger struct{ chain, other int32 }
+
+// report notes that parts end here. Calls come in the order of end.
+func (w *walk) report(parts []uint32, end int) {
 	for _, part := range parts {
-		for _, u := range w.s.uses[part] {
-			w.join(text, u, int32(end))
+		ends := &w.ends[part]
+		if len(*ends) == 0 {
+			w.present = append(w.present, part)
+		}
+		*ends = append(*ends, int32(end))
+	}
+}
+
+// join looks at the chains all of whose parts are in the text.
+func (w *walk) join(text string) {
+	for _, part := range w.present {
+		for _, t := range w.s.triggers[part] {
+			if len(w.ends[t.other]) > 0 {
+				w.joinChain(text, t.chain)
+			}
 		}
 	}
 }
 
-func (w *walk) join(text string, u use, end int32) {
-	c, st := &w.s.chains[u.chain], &w.chains[u.chain]
-	if len(c.parts) == 1 {
-		w.begin(text, u.chain, end)
-		return
-	}
-	if u.joint == 0 {
-		if len(st.ends[0]) == 0 {
-			w.open = append(w.open, u.chain)
-		}
-	} else if d := c.parts[u.joint].after; !within(st.ends[u.joint-1], int(end)-w.most(d), int(end)-d.min) {
-		return
-	}
-	if int(u.joint) < len(st.ends) {
-		st.ends[u.joint] = append(st.ends[u.joint], end)
-		return
-	}
-	lo, hi := int(end)-w.most(c.reach), int(end)-c.reach.min
-	for i := int(end); i > max(lo, st.seen); i-- {
-		if !c.between.has(text[i-1]) {
-			st.wall = i
-			break
+// joinChain finds the ends of the first part from where the others follow in order and near enough. It
+// goes from the last part to the first and keeps of each the ends from where it goes on.
+func (w *walk) joinChain(text string, chain int32) {
+	c := &w.s.chains[chain]
+	n := len(c.parts) - 1
+	for i := range c.parts[:n] {
+		if len(w.ends[c.parts[i].part]) == 0 {
+			return
 		}
 	}
-	st.seen = int(end)
-	lo = max(lo, st.wall)
-	firsts := st.ends[0]
-	for ; st.used < len(firsts) && int(firsts[st.used]) <= hi; st.used++ {
-		if first := firsts[st.used]; int(first) >= lo {
-			w.begin(text, u.chain, first)
+	good := w.ends[c.parts[n].part]
+	for i := n; i > 0 && len(good) > 0; i-- {
+		ends := w.ends[c.parts[i-1].part]
+		w.good[i&1] = w.before(text, &c.parts[i], ends, good, w.good[i&1][:0])
+		good = w.good[i&1]
+	}
+	for _, end := range good {
+		w.begin(text, chain, end)
+	}
+}
+
+// before appends the ends from which the joint d can be reached at one of its own ends, good.
+func (w *walk) before(text string, d *joint, ends, good, dst []int32) []int32 {
+	least, most := int32(d.after.min), w.most(d.after)
+	g := len(good)    // good[g] is the nearest that is far enough
+	clear := int32(0) // between here and there, only bytes that may be, unless
+	wall := true
+	for i := len(ends) - 1; i >= 0; i-- {
+		at := ends[i]
+		from := g
+		for g > 0 && good[g-1]-at >= least {
+			g--
+		}
+		if g == len(good) {
+			continue
+		}
+		if g != from {
+			clear, wall = good[g], false
+		}
+		if int(good[g]-at) > most {
+			continue
+		}
+		for ; clear > at && !wall; clear-- {
+			wall = !d.between.has(text[clear-1])
+		}
+		if !wall {
+			dst = append(dst, at)
 		}
 	}
+	slices.Reverse(dst)
+	return dst
 }
 
 // most is the upper bound of a length in the text that was seen so far.
@@ -67,12 +96,6 @@ func (w *walk) most(l length) int {
 		return l.max
 	}
 	return l.runes
-}
-
-// within says whether one of the ascending offsets lies in lo..hi.
-func within(offsets []int32, lo, hi int) bool {
-	i := sort.Search(len(offsets), func(i int) bool { return int(offsets[i]) > hi })
-	return i > 0 && int(offsets[i-1]) >= lo
 }
 
 // begin takes note of where a match may begin if the first part of the chain ends at end. Calls for
@@ -103,9 +126,7 @@ func (w *walk) begin(text string, chain, end int32) {
 		return
 	}
 	if n == 0 {
-		if len(c.parts) == 1 {
-			w.open = append(w.open, chain)
-		}
+		w.open = append(w.open, chain)
 		if !w.hit[c.pattern] {
 			w.hit[c.pattern] = true
 			w.hits = append(w.hits, c.pattern)

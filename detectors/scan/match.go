@@ -24,14 +24,17 @@ const (
 // quadratic; it has a budget, beyond which package regexp does the work, in time linear in the text.
 func (w *walk) findAll(text string, pattern int32, dst []Match) []Match {
 	from := len(dst)
-	p := w.s.program
+	x := w.s.exact[pattern]()
+	if x == nil {
+		return w.findAllSlowly(text, pattern, dst)
+	}
 	w.matcher.budget = matchBudget + byteBudget*len(text)
 	at := 0
 	for _, iv := range w.intervals(pattern) {
 		at = boundary(text, max(at, iv.lo))
 		for at <= iv.hi {
-			if p.first[pattern].has(text[at]) {
-				if end := w.matcher.match(text, p.patterns[pattern], at); end > at {
+			if x.mayBegin(w.s.program.alphabet, text, at) {
+				if end := w.matcher.match(text, x, at); end > at {
 					dst = append(dst, Match{pattern, int32(at), int32(end)})
 					at = end
 					continue
@@ -41,12 +44,24 @@ func (w *walk) findAll(text string, pattern int32, dst []Match) []Match {
 				}
 			}
 			if at++; text[at-1] >= utf8.RuneSelf {
-				_, width := p.alphabet.decode(text[at-1:])
+				_, width := w.s.program.alphabet.decode(text[at-1:])
 				at += width - 1
 			}
 		}
 	}
 	return dst
+}
+
+// mayBegin says whether a match may begin at a place, by the bytes around it.
+func (x *exact) mayBegin(a *alphabet, text string, at int) bool {
+	c := text[at]
+	if !x.first.has(c) || !x.inside && at > 0 && wordBytes.has(text[at-1]) && wordBytes.has(c) {
+		return false
+	}
+	if c >= utf8.RuneSelf || at+1 == len(text) || text[at+1] >= utf8.RuneSelf {
+		return true
+	}
+	return x.pairs[a.ascii[c]].has(int(a.ascii[text[at+1]]))
 }
 
 func (w *walk) findAllSlowly(text string, pattern int32, dst []Match) []Match {
@@ -73,16 +88,21 @@ func (w *walk) intervals(pattern int32) []interval {
 // matcher runs one pattern from one place, keeping the list of instructions that are reached, in order
 // of preference. It keeps no states: what hits differs from text to text, and would only fill a cache.
 type matcher struct {
+	p *program
 	closer
 	now, next []uint32
 	budget    int
 }
 
 // match gives the end of the match that begins at start, the preferred one, or -1.
-func (m *matcher) match(text string, entry uint32, start int) int {
+func (m *matcher) match(text string, x *exact, start int) int {
 	a := m.p.alphabet
 	end, prev := -1, a.before(text, start)
-	m.now = append(m.now[:0], entry)
+	m.inst = x.inst
+	if len(m.seen) < len(x.inst) {
+		m.seen, m.gen = make([]uint32, len(x.inst)), 0
+	}
+	m.now = append(m.now[:0], x.entry)
 	for i := start; len(m.now) > 0; {
 		class, width := ending, 1
 		if i < len(text) {
@@ -107,7 +127,7 @@ func (m *matcher) match(text string, entry uint32, start int) int {
 func (m *matcher) step(holds syntax.EmptyOp, class int) bool {
 	m.reset()
 	next, stack := m.next[:0], m.stack[:0]
-	inst, seen, gen := m.p.inst, m.seen, m.gen
+	inst, seen, gen := m.inst, m.seen, m.gen
 	for _, pc := range m.now {
 		for {
 			in := &inst[pc]

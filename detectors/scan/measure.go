@@ -31,7 +31,19 @@ func (l length) times(lo, hi int) length {
 }
 
 // measure bounds the length of every match of re.
-func measure(re *syntax.Regexp) length {
+func (pl *planner) measure(re *syntax.Regexp) length {
+	if len(re.Sub) < 2 {
+		return pl.measureAnew(re)
+	}
+	l, ok := pl.lengths[re]
+	if !ok {
+		l = pl.measureAnew(re)
+		pl.lengths[re] = l
+	}
+	return l
+}
+
+func (pl *planner) measureAnew(re *syntax.Regexp) length {
 	switch re.Op {
 	case syntax.OpNoMatch:
 		return never
@@ -46,46 +58,51 @@ func measure(re *syntax.Regexp) length {
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
 		return runeLength(anyRune)
 	case syntax.OpCapture:
-		return measure(re.Sub[0])
+		return pl.measure(re.Sub[0])
 	case syntax.OpStar:
-		return measure(re.Sub[0]).times(0, -1)
+		return pl.measure(re.Sub[0]).times(0, -1)
 	case syntax.OpPlus:
-		return measure(re.Sub[0]).times(1, -1)
+		return pl.measure(re.Sub[0]).times(1, -1)
 	case syntax.OpQuest:
-		return measure(re.Sub[0]).times(0, 1)
+		return pl.measure(re.Sub[0]).times(0, 1)
 	case syntax.OpRepeat:
-		return measure(re.Sub[0]).times(re.Min, re.Max)
+		return pl.measure(re.Sub[0]).times(re.Min, re.Max)
 	case syntax.OpConcat:
-		var l length
-		for _, sub := range re.Sub {
-			l = l.plus(measure(sub))
-		}
-		return l
+		return pl.lengthOf(re.Sub)
 	case syntax.OpAlternate:
 		l := never
 		for _, sub := range re.Sub {
-			l = l.or(measure(sub))
+			l = l.or(pl.measure(sub))
 		}
 		return l
 	}
 	return length{} // the empty string and the assertions
 }
 
+// lengthOf bounds the length of every match of the factors in a row.
+func (pl *planner) lengthOf(items []*syntax.Regexp) length {
+	var l length
+	for _, it := range items {
+		l = l.plus(pl.measure(it))
+	}
+	return l
+}
+
 // solid gives a number of bytes and a set of bytes: no match of re holds more than so many bytes that are
 // not in the set. The set is what is repeated without bound, such as the white space of `a\s+b`.
-func solid(re *syntax.Regexp) (n int, loop bytes) {
+func (pl *planner) solid(re *syntax.Regexp) (n int, loop bytes) {
 	switch re.Op {
 	case syntax.OpStar, syntax.OpPlus:
-		return 0, bytesIn(re)
+		return 0, pl.bytesIn(re)
 	case syntax.OpRepeat:
 		if re.Max < 0 {
-			return 0, bytesIn(re)
+			return 0, pl.bytesIn(re)
 		}
-		n, loop = solid(re.Sub[0])
+		n, loop = pl.solid(re.Sub[0])
 		return min(n*re.Max, endless), loop
 	case syntax.OpCapture, syntax.OpQuest, syntax.OpConcat, syntax.OpAlternate:
 		for _, sub := range re.Sub {
-			m, l := solid(sub)
+			m, l := pl.solid(sub)
 			loop = loop.or(l)
 			if re.Op == syntax.OpAlternate {
 				n = max(n, m)
@@ -95,7 +112,7 @@ func solid(re *syntax.Regexp) (n int, loop bytes) {
 		}
 		return n, loop
 	}
-	return measure(re).max, loop
+	return pl.measure(re).max, loop
 }
 
 // runeLength is the length of one rune of the set; U+FFFD is also any byte that is not valid UTF-8.
@@ -125,7 +142,19 @@ func encodedLen(r rune) int {
 }
 
 // bytesIn is the set of all bytes that a match of re may hold.
-func bytesIn(re *syntax.Regexp) bytes {
+func (pl *planner) bytesIn(re *syntax.Regexp) bytes {
+	if len(re.Sub) < 2 {
+		return pl.bytesInAnew(re)
+	}
+	b, ok := pl.held[re]
+	if !ok {
+		b = pl.bytesInAnew(re)
+		pl.held[re] = b
+	}
+	return b
+}
+
+func (pl *planner) bytesInAnew(re *syntax.Regexp) bytes {
 	switch re.Op {
 	case syntax.OpLiteral:
 		var b bytes
@@ -140,9 +169,14 @@ func bytesIn(re *syntax.Regexp) bytes {
 	case syntax.OpAnyCharNotNL:
 		return bytesOfRunes(notNL)
 	}
+	return pl.bytesOf(re.Sub)
+}
+
+// bytesOf is bytesIn of several.
+func (pl *planner) bytesOf(items []*syntax.Regexp) bytes {
 	var b bytes
-	for _, sub := range re.Sub {
-		b = b.or(bytesIn(sub))
+	for _, it := range items {
+		b = b.or(pl.bytesIn(it))
 	}
 	return b
 }

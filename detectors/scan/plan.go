@@ -6,10 +6,16 @@ import (
 )
 
 // A pattern is planned as one or more chains, one for each alternative that is told apart. A chain
-// is a sequence of parts, the pieces of the pattern that lie between gaps. A gap is a piece that can
-// run over several words (.*, .{0,40}, [^.!?\n]{0,60}): inside an automaton that looks for all
-// patterns at once, every open gap of every pattern would double the number of states. So the
-// automaton knows the parts only, and the chain says how far apart they may end.
+// is a sequence of parts, the telling pieces of the pattern, and says how far apart they may end. The
+// automaton that looks for all patterns at once knows the parts only.
+//
+// What lies between parts is left to the exact match:
+//   - gaps, pieces that can run over several words (.*, [^.!?\n]{0,60}) or be missing. Every open gap
+//     of every pattern would double the number of states;
+//   - what most texts hold ("are", "not", any word), which would be reported again and again.
+//
+// Long lists of alternatives are parts of their own, since many patterns share them: the automaton
+// looks for a list once, and two lists in a row would multiply.
 //
 // A plan is a necessary condition: wherever the pattern matches, the parts of one of its chains end
 // in order and at these distances. It need not be sufficient; what it finds is matched exactly.
@@ -22,69 +28,76 @@ type chain struct {
 	bytes bytes
 	loop  bytes
 	solid int
-	// reach is how far the end of the last part may be from the end of the first, and between what
-	// bytes may stand there.
-	reach   length
-	between bytes
 }
 
 // joint is one part of a chain.
 type joint struct {
-	re    *syntax.Regexp
-	part  int32
-	after length // distance between the end of the part before and the end of this one
+	re          *syntax.Regexp // until it is linked
+	left, right bool           // no word goes on over this end of the part
+	part        int32
+	after       length // distance between the end of the part before and the end of this one
+	between     bytes  // what may stand there
 }
 
 const (
-	maxCount  = 6  // longer counted repeats are x{6,} to the automaton
-	maxChains = 32 // chains of one pattern
-	maxGap    = 3  // repeats of a class of up to so many are no gap
+	maxCount   = 6       // longer counted repeats are x{6,} to the automaton
+	maxChains  = 32      // chains of one pattern
+	maxGap     = 3       // repeats of a class of up to so many characters are no gap
+	maxSuffix  = 4       // what may be missing is looked for up to this length
+	maxList    = 32      // a part with more phrases than this is a list, and stays alone
+	maxPhrases = 1 << 10 // lists of more are shortened
 )
 
+// planner divides patterns into chains. It remembers what it found out of the nodes of their trees,
+// many of which stand in many patterns.
+type planner struct {
+	lengths  map[*syntax.Regexp]length
+	held     map[*syntax.Regexp]bytes
+	sizes    map[*syntax.Regexp]int
+	tell     map[*syntax.Regexp]bool
+	text     []byte          // of a phrase
+	frequent map[string]bool // words that tell nothing
+	l        *linker
+}
+
+func newPlanner(l *linker) *planner {
+	return &planner{
+		lengths: map[*syntax.Regexp]length{}, held: map[*syntax.Regexp]bytes{}, sizes: map[*syntax.Regexp]int{}, tell: map[*syntax.Regexp]bool{},
+		frequent: readWords(frequentWords), l: l,
+	}
+}
+
 // plan divides a pattern into chains.
-func plan(re *syntax.Regexp) []chain {
-	if cs := divide(re, maxChains); cs != nil {
+func (pl *planner) plan(re *syntax.Regexp) []chain {
+	if cs := pl.divide(re, maxChains); cs != nil {
 		return cs
 	}
-	whole := &builder{}
-	whole.add(re)
-	return []chain{whole.chain}
+	return []chain{pl.chain([]*syntax.Regexp{re}, []piece{{0, 1}})}
 }
 
 // divide makes the chains of re, at most limit of them. It returns nil where that cannot be, because a
 // chain would have no parts or there would be too many.
-func divide(re *syntax.Regexp, limit int) []chain {
+func (pl *planner) divide(re *syntax.Regexp, limit int) []chain {
 	items := flatten(nil, re)
 	for i, it := range items {
-		if it.Op == syntax.OpAlternate && hasGap(it) {
-			if all := distribute(items, i, limit); all != nil {
+		if it.Op == syntax.OpAlternate && pl.hasGap(it) {
+			if all := pl.distribute(items, i, limit); all != nil {
 				return all
 			}
 		}
 	}
-	c := &builder{}
-	var open []*syntax.Regexp
-	for _, it := range items {
-		if hasGap(it) {
-			c.close(open)
-			open = nil
-			c.skip(it)
-		} else {
-			open = append(open, it)
-		}
-	}
-	c.close(open)
-	if len(c.parts) == 0 || limit < 1 {
+	pieces := pl.telling(items)
+	if len(pieces) == 0 || limit < 1 {
 		return nil
 	}
-	return []chain{c.chain}
+	return []chain{pl.chain(items, pieces)}
 }
 
 // distribute makes the chains of a(b|c)d, where the alternatives are at i, as those of abd and acd.
-func distribute(items []*syntax.Regexp, i, limit int) []chain {
+func (pl *planner) distribute(items []*syntax.Regexp, i, limit int) []chain {
 	var all []chain
 	for _, sub := range items[i].Sub {
-		cs := divide(concat(slices.Concat(items[:i], []*syntax.Regexp{sub}, items[i+1:])), limit-len(all))
+		cs := pl.divide(concat(slices.Concat(items[:i], []*syntax.Regexp{sub}, items[i+1:])), limit-len(all))
 		if cs == nil {
 			return nil
 		}
@@ -92,6 +105,131 @@ func distribute(items []*syntax.Regexp, i, limit int) []chain {
 	}
 	return all
 }
+
+// piece is a run of factors of a pattern, items[lo:hi].
+type piece struct{ lo, hi int }
+
+// telling picks the parts: of the runs of factors between gaps those that most texts do not hold, or
+// else the longest.
+func (pl *planner) telling(items []*syntax.Regexp) []piece {
+	var rare []piece
+	var longest piece
+	most := 0
+	for _, p := range pl.runs(items) {
+		for p.lo < p.hi && pl.isGlue(items[p.lo]) {
+			p.lo++
+		}
+		for p.lo < p.hi && pl.isGlue(items[p.hi-1]) {
+			p.hi--
+		}
+		n := pl.lengthOf(items[p.lo:p.hi]).min
+		if n == 0 {
+			continue // it would be found everywhere
+		}
+		if pl.isTelling(items[p.lo:p.hi]) {
+			rare = append(rare, p)
+		}
+		if n > most {
+			longest, most = p, n
+		}
+	}
+	if len(rare) == 0 && most > 0 {
+		rare = append(rare, longest)
+	}
+	return rare
+}
+
+// isTelling says whether all phrases of a part are rare.
+func (pl *planner) isTelling(items []*syntax.Regexp) bool {
+	re := together(items)
+	is, known := pl.tell[re]
+	if !known {
+		is = !slices.ContainsFunc(pl.l.list(re).phrases, func(p phrase) bool {
+			text := pl.text[:0]
+			for _, s := range p.steps {
+				text = append(text, pl.l.signs[s.set])
+			}
+			pl.text = text
+			return !isRare(text, pl.frequent)
+		})
+		pl.tell[re] = is
+	}
+	return is
+}
+
+// size is about the number of phrases of a factor, up to maxPhrases.
+func (pl *planner) size(re *syntax.Regexp) int {
+	if len(re.Sub) == 0 {
+		return 1
+	}
+	n, known := pl.sizes[re]
+	if known {
+		return n
+	}
+	switch re.Op {
+	case syntax.OpConcat:
+		n = 1
+		for _, sub := range re.Sub {
+			n = min(n*pl.size(sub), maxPhrases)
+		}
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			n = min(n+pl.size(sub), maxPhrases)
+		}
+	case syntax.OpQuest:
+		n = min(pl.size(re.Sub[0])+1, maxPhrases)
+	default:
+		n = pl.size(re.Sub[0])
+	}
+	pl.sizes[re] = n
+	return n
+}
+
+// together makes one node of factors in a row.
+func together(items []*syntax.Regexp) *syntax.Regexp {
+	if len(items) == 1 {
+		return items[0]
+	}
+	return concat(items)
+}
+
+// runs divides factors at gaps and around lists, but not within a word if it can be.
+func (pl *planner) runs(items []*syntax.Regexp) (all []piece) {
+	lo, size := 0, 1   // of the run
+	word, here := 0, 1 // where its last word begins, and the size of that
+	for i, it := range items {
+		if pl.isGap(it) {
+			all = append(all, piece{lo, i})
+			lo, word, size, here = i+1, i+1, 1, 1
+			continue
+		}
+		n := pl.size(it)
+		if size*n > maxList && word > lo {
+			all = append(all, piece{lo, word})
+			lo, size = word, here
+		}
+		size, here = min(size*n, maxPhrases), min(here*n, maxPhrases)
+		if pl.isGlue(it) {
+			word, here = i+1, 1
+		}
+	}
+	return append(all, piece{lo, len(items)})
+}
+
+// isGap says whether a factor divides the pattern.
+func (pl *planner) isGap(re *syntax.Regexp) bool {
+	l := pl.measure(re)
+	return l.min == 0 && l.runes > maxSuffix || pl.hasGap(re) || isLoop(re) && pl.manyLetters(re.Sub[0])
+}
+
+// isGlue says whether a factor tells nothing at the end of a part.
+func (pl *planner) isGlue(re *syntax.Regexp) bool {
+	b := pl.bytesIn(re)
+	return b.or(blanks) == blanks
+}
+
+// blanks are what stands between words.
+var blanks = bytesOfRunes(runeSet{'\t', '\r', ' ', ' '})
 
 // flatten appends the factors of re, without captures.
 func flatten(dst []*syntax.Regexp, re *syntax.Regexp) []*syntax.Regexp {
@@ -107,70 +245,121 @@ func flatten(dst []*syntax.Regexp, re *syntax.Regexp) []*syntax.Regexp {
 	return append(dst, re)
 }
 
+// isLoop says whether re repeats something, more often than a few times.
+func isLoop(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && (re.Max < 0 || re.Max > maxGap)
+}
+
 // hasGap says whether a piece of re can run over several words.
-func hasGap(re *syntax.Regexp) bool {
-	switch re.Op {
-	case syntax.OpRepeat:
-		if (re.Max < 0 || re.Max > maxGap) && manyWords(re.Sub[0]) {
-			return true
-		}
-	case syntax.OpStar, syntax.OpPlus:
-		if manyWords(re.Sub[0]) {
+func (pl *planner) hasGap(re *syntax.Regexp) bool {
+	if (isLoop(re) || re.Op == syntax.OpRepeat && pl.measure(re).runes > maxGap) && pl.manyLetters(re.Sub[0]) {
+		if b := pl.bytesIn(re.Sub[0]); b.has(' ') {
 			return true
 		}
 	}
-	for _, sub := range re.Sub {
-		if hasGap(sub) {
+	return slices.ContainsFunc(re.Sub, pl.hasGap)
+}
+
+// manyLetters says whether re may match any word.
+func (pl *planner) manyLetters(re *syntax.Regexp) bool {
+	b := pl.bytesIn(re)
+	for c := byte('a'); c <= 'z'; c++ {
+		if !b.has(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// chain makes the chain of these pieces.
+func (pl *planner) chain(items []*syntax.Regexp, pieces []piece) chain {
+	var c chain
+	from := 0
+	var before piece
+	for _, p := range pieces {
+		way := items[from:p.hi] // from the end of the part before
+		l, b := pl.lengthOf(way), pl.bytesOf(way)
+		l.min = pl.lengthOf(items[from:p.lo]).min + 1   // a part may be cut after its first word, see phrase
+		rest := pl.lengthOf(items[before.lo:before.hi]) // of the part before, where that was cut
+		l.max, l.runes = min(l.max+rest.max, endless), min(l.runes+rest.runes, endless)
+		b = b.or(pl.bytesOf(items[before.lo:before.hi]))
+		if len(c.parts) == 0 {
+			c.start, c.bytes = l, b
+			c.solid, c.loop = pl.solid(concat(way))
+		}
+		c.parts = append(c.parts, joint{
+			re: together(items[p.lo:p.hi]), left: pl.endsWord(items[:p.lo]), right: pl.beginsNone(items[p.hi:]), after: l, between: b,
+		})
+		from, before = p.hi, p
+	}
+	return c
+}
+
+// endsWord says whether after these factors no word goes on: what follows is not a word character if
+// what came before is one.
+func (pl *planner) endsWord(items []*syntax.Regexp) bool {
+	for _, it := range slices.Backward(items) {
+		switch it.Op {
+		case syntax.OpWordBoundary, syntax.OpBeginText, syntax.OpBeginLine:
+			return true
+		}
+		if b := pl.edge(it, true); b.and(wordBytes) != (bytes{}) {
+			return false
+		}
+		if pl.measure(it).min > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-// manyWords says whether repeating re may match any words with spaces between them.
-func manyWords(re *syntax.Regexp) bool {
-	b := bytesIn(re)
-	for c := byte('a'); c <= 'z'; c++ {
-		if !b.has(c) {
+// beginsNone says whether before these factors every word is at its end.
+func (pl *planner) beginsNone(items []*syntax.Regexp) bool {
+	for _, it := range items {
+		switch it.Op {
+		case syntax.OpWordBoundary, syntax.OpEndText, syntax.OpEndLine:
+			return true
+		}
+		if b := pl.edge(it, false); b.and(wordBytes) != (bytes{}) {
 			return false
 		}
+		if pl.measure(it).min > 0 {
+			return true
+		}
 	}
-	return b.has(' ')
+	return false
 }
 
-// builder grows one chain from left to right.
-type builder struct {
-	chain
-	gap []*syntax.Regexp // what was skipped since the last part
-}
-
-// skip goes over a piece without looking for it.
-func (b *builder) skip(re *syntax.Regexp) { b.gap = append(b.gap, re) }
-
-// close adds a run of pieces as one part, or skips it if it can be empty and so would be found
-// everywhere.
-func (b *builder) close(items []*syntax.Regexp) {
-	if len(items) == 0 {
-		return
+// edge is the set of bytes that may be the last, or the first, of a match of re. A rune above 0x7f
+// counts with all its bytes.
+func (pl *planner) edge(re *syntax.Regexp, last bool) bytes {
+	var b bytes
+	switch re.Op {
+	case syntax.OpLiteral:
+		r := re.Rune[0]
+		if last {
+			r = re.Rune[len(re.Rune)-1]
+		}
+		return bytesOfRunes(orbit(r, re.Flags&syntax.FoldCase != 0))
+	case syntax.OpConcat:
+		for i := range re.Sub {
+			sub := re.Sub[i]
+			if last {
+				sub = re.Sub[len(re.Sub)-1-i]
+			}
+			b = b.or(pl.edge(sub, last))
+			if pl.measure(sub).min > 0 {
+				break
+			}
+		}
+		return b
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return pl.bytesIn(re)
 	}
-	if re := concat(items); measure(re).min > 0 {
-		b.add(re)
-	} else {
-		b.skip(re)
+	for _, sub := range re.Sub {
+		b = b.or(pl.edge(sub, last))
 	}
-}
-
-func (b *builder) add(re *syntax.Regexp) {
-	way := concat(append(b.gap, re)) // from the end of the part before
-	l := measure(way)
-	if len(b.parts) == 0 {
-		b.start, b.bytes = l, bytesIn(way)
-		b.solid, b.loop = solid(way)
-	} else {
-		b.reach, b.between = b.reach.plus(l), b.between.or(bytesIn(way))
-	}
-	b.parts = append(b.parts, joint{re: clip(re), after: l})
-	b.gap = nil
+	return b
 }
 
 func concat(items []*syntax.Regexp) *syntax.Regexp {

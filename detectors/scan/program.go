@@ -23,15 +23,15 @@ const (
 	match     // the end of part arg
 )
 
-// program holds the instructions of everything that is searched for: the parts that the filter looks
-// for all at once, and the patterns that are then matched one by one.
+// program holds the instructions of the parts that the filter looks for all at once.
 type program struct {
 	alphabet *alphabet
 	inst     []inst
-	sets     []bitset // class sets
-	parts    []uint32 // entry of each part
-	patterns []uint32 // entry of each pattern
-	first    []bytes  // bytes with which a match of each pattern may begin
+	sets     []bitset          // class sets
+	setIDs   map[string]uint32 // their numbers, by content of the set of runes
+	entries  []uint32          // where the parts begin
+	found    [][]uint32        // the parts that end at each match instruction, by its argument
+	size     int               // the number of parts
 
 	// bases are the distinct sets of instructions that the entries of all parts become after one
 	// symbol; base[k][c] is the one after class c where the symbol before was of kind k.
@@ -51,19 +51,9 @@ const (
 	baseEnd
 )
 
-// prepare fills first and the bases.
+// prepare fills the bases.
 func (p *program) prepare() {
-	c := newCloser(p)
-	for _, pc := range p.patterns {
-		var b bytes
-		c.reset()
-		for _, leaf := range c.close(nil, pc, ^syntax.EmptyOp(0)) {
-			if in := p.inst[leaf]; in.op == symbol {
-				b = b.or(p.bytesOf(p.sets[in.arg]))
-			}
-		}
-		p.first = append(p.first, b)
-	}
+	c := newCloser(p.inst)
 	p.bases = []base{baseBegin: {kind: edge}, baseEnd: {kind: edge}}
 	ids := map[string]uint32{}
 	for prev := range kinds {
@@ -72,7 +62,7 @@ func (p *program) prepare() {
 		for next := range edge {
 			var pcs []uint32
 			c.reset()
-			for _, pc := range p.parts {
+			for _, pc := range p.entries {
 				pcs = c.close(pcs, pc, assertions[prev][next])
 			}
 			for _, pc := range pcs {
@@ -126,13 +116,13 @@ func (p *program) bytesOf(set bitset) bytes {
 
 // closer follows instructions that consume nothing. It visits an instruction once between resets.
 type closer struct {
-	p     *program
+	inst  []inst
 	seen  []uint32 // generation in which an instruction was visited
 	gen   uint32
 	stack []uint32
 }
 
-func newCloser(p *program) *closer { return &closer{p: p, seen: make([]uint32, len(p.inst))} }
+func newCloser(inst []inst) *closer { return &closer{inst: inst, seen: make([]uint32, len(inst))} }
 
 func (c *closer) reset() {
 	c.gen++
@@ -154,7 +144,7 @@ func (c *closer) close(dst []uint32, pc uint32, holds syntax.EmptyOp) []uint32 {
 			continue
 		}
 		c.seen[pc] = c.gen
-		switch in := &c.p.inst[pc]; in.op {
+		switch in := &c.inst[pc]; in.op {
 		case alt:
 			c.stack = append(c.stack, in.arg, in.out)
 		case pass:
@@ -182,11 +172,20 @@ func appendNumbers[N ~int | ~int32 | ~uint32](b []byte, ns []N) []byte {
 // bytes is a set of byte values.
 type bytes [4]uint64
 
+// wordBytes are the ASCII word characters.
+var wordBytes = bytesOfRunes(wordRunes)
+
 // foreignBytes are the bytes of runes above 0x7f.
 var foreignBytes = bytes{2: ^uint64(0), 3: ^uint64(0)}
 
 func (b *bytes) add(c byte)      { b[c>>6] |= 1 << (c & 63) }
 func (b *bytes) has(c byte) bool { return b[c>>6]>>(c&63)&1 != 0 }
+func (b bytes) and(o bytes) bytes {
+	for i := range b {
+		b[i] &= o[i]
+	}
+	return b
+}
 func (b bytes) or(o bytes) bytes {
 	for i := range b {
 		b[i] |= o[i]

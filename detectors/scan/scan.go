@@ -4,17 +4,17 @@
 // folding. For every pattern the result is exactly what package regexp finds; matches of different
 // patterns may overlap, and all are reported. Offsets are bytes.
 //
-// How it works: one deterministic automaton, built while it runs, looks for the pieces of all patterns in
-// a single pass, at the cost of one table load a byte however many patterns there are (walk.filter).
-// Where the pieces of a pattern stand in order and near enough (walk.join, see chain), that pattern is
-// matched from the few places where a match can begin (walk.findAll). So clean text costs the pass
-// alone, and a hit costs about its own length.
+// How it works: one deterministic automaton, built while it runs, looks for the telling parts of all
+// patterns in a single pass, at the cost of one table load a byte however many patterns there are
+// (walk.filter, planner). Where the parts of a pattern stand in order and near enough (walk.join), that
+// pattern is matched from the few places where a match can begin (walk.findAll). So clean text costs the
+// pass alone, and a hit costs about its own length. Whole patterns are compiled when first needed.
 //
-// Cost on one core: 5 to 8 µs for 2 KB of clean text and 1,000 patterns once the automaton is warm, with
-// no allocation; 1 to 3 µs more for each match. A new Scanner is cold: the first thousand texts cost
-// about twice as much. The automaton is shared by all goroutines, grows with new text up to
-// Options.MaxStates, and is then thrown away and built anew; a Scanner for 1,000 patterns holds 10 to
-// 25 MB. Scan never fails. Compile takes about 0.1 ms a pattern and fails with audit.KindInvalid on a
+// Cost on one core: 8 µs for 2 KB of text and 1,000 phrases, 20 to 40 µs for the 2,300 rules that ship,
+// which hold ten thousands of words, once the automaton is warm; no allocation without a match. A new
+// Scanner is cold: its first texts take 0.1 to 0.5 ms. The automaton is shared by all goroutines, grows
+// with new text up to Options.MaxStates, and is then thrown away and built anew; a Scanner holds 10 to
+// 60 MB. Scan never fails. Compile takes 0.1 to 0.3 ms a pattern and fails with audit.KindInvalid on a
 // bad one.
 package scan
 
@@ -37,13 +37,13 @@ type Match struct{ Pattern, Start, End int32 }
 
 // Options tune a Scanner; the zero value means the defaults.
 type Options struct {
-	// MaxStates bounds the automaton, 16 to 65536. 0 means as many as fit into a table of 8 MiB, about
-	// 30,000 for rules in English.
+	// MaxStates bounds the automaton, 16 to 65536. 0 means as many as fit into a table of 16 MiB, about
+	// 50,000 for rules in English.
 	MaxStates int
 }
 
 const (
-	defaultBytes = 8 << 20
+	defaultBytes = 16 << 20
 	leastStates  = 16
 	firstStates  = 256 // a cache begins with so many and grows by growth
 	growth       = 4
@@ -57,8 +57,9 @@ var ErrEmpty = errors.New("can match the empty string")
 type Scanner struct {
 	program   *program
 	chains    []chain
-	uses      [][]use    // by part
-	chainsOf  []interval // by pattern: its first and its last chain
+	triggers  [][]trigger     // by part
+	chainsOf  []interval      // by pattern: its first and its last chain
+	exact     []func() *exact // by pattern
 	slow      []func() *regexp.Regexp
 	maxStates int
 
@@ -70,25 +71,28 @@ type Scanner struct {
 // Compile compiles RE2 patterns, with (?i) put in front of each. A pattern that package regexp refuses,
 // or that can match the empty string, is an error naming its index.
 func Compile(patterns []string, o Options) (*Scanner, error) {
-	s := &Scanner{slow: make([]func() *regexp.Regexp, len(patterns))}
-	l := newLinker()
+	s := &Scanner{}
+	trees, l := newParser(), newLinker()
+	pl := newPlanner(l)
 	for i, p := range patterns {
-		re, err := syntax.Parse("(?i)"+p, syntax.Perl)
-		if err == nil && measure(re).min == 0 {
+		re, err := trees.parse(p)
+		if err == nil && pl.measure(re).min == 0 {
 			err = ErrEmpty
 		}
 		if err == nil {
-			err = s.add(l, int32(i), re)
+			err = s.add(pl, l, int32(i), re)
 		}
 		if err != nil {
 			return nil, audit.E("scan: compile", audit.KindInvalid, fmt.Errorf("pattern %d: %w", i, err))
 		}
-		s.slow[i] = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + p) }) // it did parse
+		s.exact = append(s.exact, sync.OnceValue(func() *exact { return s.program.exact(re) }))
+		s.slow = append(s.slow, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + p) })) // it did parse
 	}
 	var err error
 	if s.program, err = l.link(); err != nil {
 		return nil, audit.E("scan: compile", audit.KindInvalid, err)
 	}
+	s.setTriggers()
 	s.maxStates = o.MaxStates
 	if s.maxStates == 0 {
 		s.maxStates = defaultBytes / (4 * columnsFor(s.program.alphabet))
@@ -100,31 +104,38 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 }
 
 // add plans one pattern.
-func (s *Scanner) add(l *linker, pattern int32, re *syntax.Regexp) error {
-	chains := plan(re)
+func (s *Scanner) add(pl *planner, l *linker, pattern int32, re *syntax.Regexp) error {
+	l.learn(re)
+	chains := pl.plan(re)
 	s.chainsOf = append(s.chainsOf, interval{len(s.chains), len(s.chains) + len(chains) - 1})
 	for _, c := range chains {
 		c.pattern = pattern
 		for j := range c.parts {
-			prog, err := syntax.Compile(c.parts[j].re.Simplify())
+			part, err := l.part(&c.parts[j])
 			if err != nil {
 				return err
 			}
-			part := l.part(prog)
-			for int(part) >= len(s.uses) {
-				s.uses = append(s.uses, nil)
-			}
-			s.uses[part] = append(s.uses[part], use{int32(len(s.chains)), int32(j)})
-			c.parts[j].re = nil
+			c.parts[j].part, c.parts[j].re = part, nil
 		}
 		s.chains = append(s.chains, c)
 	}
-	prog, err := syntax.Compile(re.Simplify())
-	if err != nil {
-		return err
-	}
-	l.pattern(prog)
 	return nil
+}
+
+// setTriggers hangs each chain on the part that the fewest chains have.
+func (s *Scanner) setTriggers() {
+	uses := make([]int, s.program.size)
+	for _, c := range s.chains {
+		for _, j := range c.parts {
+			uses[j.part]++
+		}
+	}
+	s.triggers = make([][]trigger, len(uses))
+	for i, c := range s.chains {
+		parts := slices.SortedFunc(slices.Values(c.parts), func(a, b joint) int { return cmp.Compare(uses[a.part], uses[b.part]) })
+		part := parts[0].part
+		s.triggers[part] = append(s.triggers[part], trigger{int32(i), parts[min(1, len(parts)-1)].part})
+	}
 }
 
 // Patterns is the number of patterns.

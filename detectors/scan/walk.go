@@ -9,6 +9,9 @@ import (
 type walk struct {
 	s       *Scanner
 	cache   *cache
+	ends    [][]int32 // by part: where it ended
+	present []uint32  // parts that ended somewhere
+	good    [2][]int32
 	chains  []chainState
 	open    []int32 // chains whose state is not empty
 	hit     []bool  // by pattern: a match may begin somewhere
@@ -19,16 +22,13 @@ type walk struct {
 }
 
 func newWalk(s *Scanner) *walk {
-	w := &walk{
+	return &walk{
 		s:       s,
+		ends:    make([][]int32, s.program.size),
 		chains:  make([]chainState, len(s.chains)),
 		hit:     make([]bool, len(s.chainsOf)),
-		matcher: matcher{closer: *newCloser(s.program)},
+		matcher: matcher{p: s.program},
 	}
-	for i := range w.chains {
-		w.chains[i].ends = make([][]int32, len(s.chains[i].parts)-1)
-	}
-	return w
 }
 
 // keep is the capacity up to which a list is kept for the next text.
@@ -37,16 +37,19 @@ const keep = 1 << 10
 func (w *walk) reset() {
 	for _, i := range w.open {
 		st := &w.chains[i]
-		for j := range st.ends {
-			st.ends[j] = emptied(st.ends[j])
-		}
-		st.starts = emptied(st.starts)
-		st.used, st.wall, st.seen, st.last = 0, 0, 0, 0
+		st.starts, st.last = emptied(st.starts), 0
+	}
+	for _, p := range w.present {
+		w.ends[p] = emptied(w.ends[p])
+	}
+	for i := range w.good {
+		w.good[i] = emptied(w.good[i])
 	}
 	for _, p := range w.hits {
 		w.hit[p] = false
 	}
 	w.foreign = false
+	w.present = w.present[:0]
 	w.open, w.hits, w.merged, w.cache = w.open[:0], w.hits[:0], emptied(w.merged), nil
 }
 
@@ -75,7 +78,7 @@ func (w *walk) next(row *uint32, class int) uint32 {
 	}
 }
 
-// filter reports where the parts of all patterns end in the text.
+// filter finds where the patterns may begin in the text.
 func (w *walk) filter(text string) {
 	a := w.s.program.alphabet
 	row, table := w.cache.begin(), w.cache.table
@@ -91,12 +94,13 @@ func (w *walk) filter(text string) {
 		table = w.cache.table
 		row = e & rowBits
 		if e&matched != 0 {
-			w.report(text, w.cache.stateAt(row).found, i)
+			w.report(w.cache.stateAt(row).found, i)
 		}
 		w.foreign = w.foreign || text[i] >= utf8.RuneSelf
 		i += width
 	}
 	if e := w.next(&row, ending); e&matched != 0 {
-		w.report(text, w.cache.stateAt(e&rowBits).found, len(text))
+		w.report(w.cache.stateAt(e&rowBits).found, len(text))
 	}
+	w.join(text)
 }

@@ -1,0 +1,80 @@
+package scan
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// frequentWords are words that any text holds.
+//
+//go:embed frequent.txt
+var frequentWords string
+
+func readWords(list string) map[string]bool {
+	m := map[string]bool{}
+	for w := range strings.FieldsSeq(list) {
+		m[w] = true
+	}
+	return m
+}
+
+// Signs stand for class sets in the text of a phrase, besides lower-case letters and digits.
+const (
+	manyLetters = '_' // one of several letters
+	between     = ' ' // a mark that any text holds
+	seldom      = '@' // another
+)
+
+// signOf gives the sign of a set of runes.
+func signOf(s runeSet) byte {
+	b := bytesOfRunes(s)
+	var letter byte
+	for c := byte(0); c < utf8.RuneSelf; c++ {
+		if !b.has(c) || !wordBytes.has(c) && c != '\'' && c != '-' {
+			continue
+		}
+		low := c
+		if 'A' <= c && c <= 'Z' {
+			low += 'a' - 'A'
+		}
+		if letter != 0 && letter != low {
+			return manyLetters
+		}
+		letter = low
+	}
+	switch {
+	case letter != 0:
+		return letter
+	case b.and(frequentMarks) != bytes{}:
+		return between
+	}
+	return seldom
+}
+
+func isLetter(sign byte) bool { return sign != between && sign != seldom }
+
+var frequentMarks = bytesOfRunes(runeSet{'\t', '\r', ' ', '"', '(', ')', ',', '/', ':', ';'}).or(foreignBytes)
+
+// isRare says whether a phrase, given as a text of signs, holds two words, or one that is neither frequent
+// nor short nor a number.
+func isRare(text []byte, frequent map[string]bool) bool {
+	words, begin := 0, 0
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && text[i] == seldom {
+			return true
+		}
+		if i < len(text) && text[i] != between {
+			continue
+		}
+		w := text[begin:i]
+		if slices.ContainsFunc(w, func(c byte) bool { return 'a' <= c && c <= 'z' }) {
+			if words++; words > 1 || len(w) > 2 && !frequent[string(w)] {
+				return true
+			}
+		}
+		begin = i + 1
+	}
+	return false
+}

@@ -1,0 +1,258 @@
+package scan
+
+import (
+	"regexp/syntax"
+	"slices"
+)
+
+// trie holds the phrases of all parts that are plain lists, each beginning of a phrase once however many
+// lists have it. So a state of the filter is a few instructions, not some of every list.
+type trie struct {
+	nodes   []node
+	next    map[arc]uint32
+	phrases [][]uint32 // by number of the phrase: the parts that have it
+	last    []step     // the phrase that was added last
+	path    []uint32   // and its nodes
+}
+
+// node is a beginning of phrases.
+type node struct {
+	arcs []arc
+	ends [2]int32 // number of the phrase that ends here and, apart, of the one under notInside; or -1
+}
+
+// arc leads from a node over one step.
+type arc struct {
+	from uint32
+	step step
+}
+
+// step is one character of a class set, or with loop several.
+type step struct {
+	set  uint32
+	loop bool
+}
+
+const (
+	inText  = iota // the root of phrases that may begin within a word
+	asWords        // of those that may not
+	roots
+)
+
+func newTrie() *trie {
+	t := &trie{next: map[arc]uint32{}}
+	for range roots {
+		t.nodes = append(t.nodes, node{ends: [2]int32{-1, -1}})
+	}
+	return t
+}
+
+// add adds a phrase of a part. It goes on where the phrase leaves the one before, which it often is like.
+func (t *trie) add(phrase []step, part uint32, left, right bool) {
+	at := uint32(inText)
+	if left {
+		at = asWords
+	}
+	same := 0
+	if len(t.path) > 0 && t.path[0] == at {
+		for same < min(len(phrase), len(t.last)) && phrase[same] == t.last[same] {
+			same++
+		}
+		at = t.path[same]
+	}
+	t.path, t.last = append(t.path[:min(same, len(t.path))], at), phrase
+	for _, s := range phrase[same:] {
+		to, ok := t.next[arc{at, s}]
+		if !ok {
+			to = uint32(len(t.nodes))
+			t.next[arc{at, s}] = to
+			t.nodes = append(t.nodes, node{ends: [2]int32{-1, -1}})
+			t.nodes[at].arcs = append(t.nodes[at].arcs, arc{at, s})
+		}
+		at = to
+		t.path = append(t.path, at)
+	}
+	end := &t.nodes[at].ends[0]
+	if right {
+		end = &t.nodes[at].ends[1]
+	}
+	if *end < 0 {
+		*end = int32(len(t.phrases))
+		t.phrases = append(t.phrases, nil)
+	}
+	if of := t.phrases[*end]; len(of) == 0 || of[len(of)-1] != part {
+		t.phrases[*end] = append(of, part)
+	}
+}
+
+// emit appends the instructions of the trie and gives where those of its roots begin. Phrases are
+// matches from first on.
+func (t *trie) emit(dst []inst, first uint32) (all []inst, entry [roots]uint32) {
+	at := make([]uint32, len(t.nodes))
+	for i := len(t.nodes) - 1; i >= 0; i-- { // what follows a node has a greater number
+		n := &t.nodes[i]
+		var ways []uint32
+		add := func(in inst) uint32 {
+			dst = append(dst, in)
+			return uint32(len(dst) - 1)
+		}
+		if n.ends[0] >= 0 {
+			ways = append(ways, add(inst{op: match, arg: first + uint32(n.ends[0])}))
+		}
+		if n.ends[1] >= 0 {
+			end := add(inst{op: match, arg: first + uint32(n.ends[1])})
+			ways = append(ways, add(inst{op: assert, arg: uint32(notInside), out: end}))
+		}
+		for _, a := range n.arcs {
+			over := add(inst{op: symbol, arg: a.step.set, out: at[t.next[a]]})
+			if a.step.loop {
+				dst[over].out = add(inst{op: alt, out: over, arg: at[t.next[a]]})
+			}
+			ways = append(ways, over)
+		}
+		for len(ways) > 1 {
+			ways = append(ways[:len(ways)-2], add(inst{op: alt, out: ways[len(ways)-2], arg: ways[len(ways)-1]}))
+		}
+		if len(ways) == 1 {
+			at[i] = ways[0]
+		} else {
+			at[i] = add(inst{op: fail})
+		}
+	}
+	entry = [roots]uint32{at[inText], at[asWords]}
+	if len(t.nodes[asWords].arcs) > 0 {
+		dst = append(dst, inst{op: assert, arg: uint32(notInside), out: at[asWords]})
+		entry[asWords] = uint32(len(dst) - 1)
+	}
+	return dst, entry
+}
+
+// phrase is a beginning of what a part matches. A list of them is a necessary condition: each match of the
+// part begins with one.
+type phrase struct {
+	steps []step
+	cut   bool // it does not go on, though the part does
+}
+
+// listing is what a node of a tree says.
+type listing struct {
+	phrases []phrase
+	ok      bool // or else they are too many
+}
+
+// list gives the phrases of a part.
+func (l *linker) list(re *syntax.Regexp) listing {
+	said, known := l.said[re]
+	if !known {
+		said.phrases, said.ok = l.listed([]phrase{{}}, re)
+		l.said[re] = said
+	}
+	return said
+}
+
+// isEverywhere says whether a phrase is empty.
+func (l listing) isEverywhere() bool {
+	return slices.ContainsFunc(l.phrases, func(p phrase) bool { return len(p.steps) == 0 })
+}
+
+// listed extends phrases by what re matches. ok is false where there are too many.
+func (l *linker) listed(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) {
+	var open []phrase
+	for _, p := range all {
+		if p.cut {
+			to = append(to, p)
+		} else {
+			open = append(open, p)
+		}
+	}
+	if len(open) == 0 {
+		return to, true
+	}
+	more, ok := l.continued(open, re)
+	to = append(to, more...)
+	return to, ok && len(to) <= maxPhrases
+}
+
+// continued is listed of phrases none of which is cut.
+func (l *linker) continued(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		steps := make([]step, len(re.Rune))
+		for i, r := range re.Rune {
+			steps[i].set = l.set(orbit(r, re.Flags&syntax.FoldCase != 0))
+		}
+		return extend(all, steps...), true
+	case syntax.OpCharClass:
+		return extend(all, step{set: l.set(re.Rune)}), true
+	case syntax.OpCapture:
+		return l.listed(all, re.Sub[0])
+	case syntax.OpQuest:
+		to, ok = l.listed(all, re.Sub[0])
+		return append(to, all...), ok
+	case syntax.OpPlus:
+		if sub := re.Sub[0]; sub.Op == syntax.OpCharClass {
+			if set := l.set(sub.Rune); l.signs[set] != manyLetters && !isLetter(l.signs[set]) { // loops over letters would multiply states
+				return extend(all, step{set: set, loop: true}), true
+			}
+		}
+		to, ok = l.listed(all, re.Sub[0])
+		return cut(to), ok
+	case syntax.OpRepeat:
+		return l.repeated(all, re)
+	case syntax.OpConcat:
+		to, ok = all, true
+		for i := 0; i < len(re.Sub) && ok; i++ {
+			to, ok = l.listed(to, re.Sub[i])
+		}
+		return to, ok
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			more, ok := l.listed(all, sub)
+			if to = append(to, more...); !ok || len(to) > maxPhrases {
+				return nil, false
+			}
+		}
+		return to, true
+	case syntax.OpStar, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
+		return cut(all), true
+	}
+	return all, true // what matches nothing, and assertions, which may be left out
+}
+
+// repeated is continued of a counted repeat. Large counts are for the automaton, see clip.
+func (l *linker) repeated(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) {
+	if isLoop(re) && re.Min <= 1 {
+		return cut(all), true
+	}
+	if re.Max < 0 || re.Max > maxCount {
+		return nil, false
+	}
+	more, ok := all, true
+	for i := range re.Max {
+		if i >= re.Min {
+			to = append(to, more...)
+		}
+		if more, ok = l.listed(more, re.Sub[0]); !ok {
+			return nil, false
+		}
+	}
+	return append(to, more...), true
+}
+
+// extend adds steps to the phrases.
+func extend(all []phrase, steps ...step) []phrase {
+	to := make([]phrase, len(all))
+	for i, p := range all {
+		to[i].steps = slices.Concat(p.steps, steps)
+	}
+	return to
+}
+
+// cut ends the phrases.
+func cut(all []phrase) []phrase {
+	to := slices.Clone(all)
+	for i := range to {
+		to[i].cut = true
+	}
+	return to
+}
