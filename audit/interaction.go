@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -102,6 +103,12 @@ type Origin struct {
 	Partition  int
 	Offset     int64
 	BrokerTime time.Time // LogAppendTime, UTC, whole milliseconds
+}
+
+// EventID is the id of a message that has none of its own: made of its place and broker time, so that
+// the store, the dead-letter header and a replay agree on it.
+func (o Origin) EventID() ID {
+	return DeriveID(o.Topic, strconv.Itoa(o.Partition), strconv.FormatInt(o.Offset, 10), strconv.FormatInt(o.BrokerTime.UnixMilli(), 10))
 }
 
 // Version orders deliveries of one event in ReplacingMergeTree tables: the highest version wins, so

@@ -146,8 +146,7 @@ func (st *state) setID(in *audit.Interaction, h headers, o audit.Origin) (id aud
 			st.fault("header "+HeaderEventID, BadValue, "wants a UUID")
 		}
 	default:
-		id, in.IDAssumed = audit.DeriveID(o.Topic, strconv.Itoa(o.Partition), strconv.FormatInt(o.Offset, 10),
-			strconv.FormatInt(o.BrokerTime.UnixMilli(), 10)), true
+		id, in.IDAssumed = o.EventID(), true
 	}
 	if err == nil && id.IsZero() {
 		st.fault(names[fID], BadValue, "is the nil UUID, which names no event")

@@ -2,7 +2,6 @@ package clickhouse
 
 import (
 	"encoding/json"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -42,7 +41,7 @@ func textsTable(b *sinks.Batch) *table {
 	for i := range b.Rejected {
 		r := &b.Rejected[i]
 		rows = append(rows, text{
-			tenant: r.Tenant, day: brokerDay(r), event: uuid.UUID(RejectedID(r.Origin)), kind: KindRejected,
+			tenant: r.Tenant, day: brokerDay(r), event: uuid.UUID(r.Origin.EventID()), kind: KindRejected,
 			source: make([]byte, 32), version: r.Origin.Version(), text: rejectedText(r),
 		})
 	}
@@ -97,11 +96,6 @@ func userJSON(in *audit.Interaction) string {
 	return string(b)
 }
 
-// RejectedID is the event id under which a rejected message is kept, and which a replay of it carries.
-func RejectedID(o audit.Origin) audit.ID {
-	return audit.DeriveID(o.Topic, strconv.Itoa(o.Partition), strconv.FormatInt(o.Offset, 10), strconv.FormatInt(o.BrokerTime.UnixMilli(), 10))
-}
-
 func brokerDay(r *audit.Rejected) time.Time { return r.Origin.BrokerTime.Truncate(24 * time.Hour) }
 
 // rejectedText keeps the whole message: JSON {key, value, headers}, bytes that are no UTF-8 in base64
@@ -139,7 +133,7 @@ func rejectedTable(rs []audit.Rejected) *table {
 	add(t, "broker_ts", rs, func(r *rej) int64 { return r.Origin.BrokerTime.UnixMilli() })
 	add(t, "tenant_id", rs, func(r *rej) string { return r.Tenant })
 	add(t, "event_day", rs, brokerDay)
-	add(t, "event_id", rs, func(r *rej) uuid.UUID { return uuid.UUID(RejectedID(r.Origin)) })
+	add(t, "event_id", rs, func(r *rej) uuid.UUID { return uuid.UUID(r.Origin.EventID()) })
 	add(t, "reason", rs, func(r *rej) string { return r.Reason })
 	add(t, "detail", rs, func(r *rej) string { return r.Detail })
 	add(t, "value_bytes", rs, func(r *rej) uint32 { return uint32(len(r.Value)) })

@@ -127,7 +127,7 @@ func deadLetter(r *audit.Rejected, group string, now time.Time) kafka.Message {
 	}
 	partition, offset := strconv.Itoa(r.Origin.Partition), strconv.FormatInt(r.Origin.Offset, 10)
 	if eventID == "" {
-		eventID = audit.DeriveID(r.Origin.Topic, partition, offset, strconv.FormatInt(r.Origin.BrokerTime.UnixMilli(), 10)).String()
+		eventID = r.Origin.EventID().String()
 	}
 	add := func(key, value string) { m.Headers = append(m.Headers, kafka.Header{Key: key, Value: []byte(value)}) }
 	add(HeaderReason, r.Detail)
