@@ -101,23 +101,35 @@ func (o options) settings(args ...string) []string {
 	return append(args, "--set", fmt.Sprintf("kafka.partitions=%d", o.parts))
 }
 
+// startUp starts `evenhand up` on the folder and connects to its store; the caller closes and stops.
+func startUp(ctx context.Context, o options) (*process, driver.Conn, error) {
+	up, err := start(o.bin, o.settings("up", "--data-dir", o.dir, "--http", "127.0.0.1:0")...)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = waitFor(ctx, "evenhand up", 3*time.Minute, func() bool { _, ok := readEndpoints(o.dir); return ok })
+	if err != nil {
+		up.stop()
+		return nil, nil, fmt.Errorf("%w\n%s", err, up.log)
+	}
+	conn, err := storeOf(o.dir)
+	if err != nil {
+		up.stop()
+		return nil, nil, err
+	}
+	return up, conn, nil
+}
+
 // backlog measures `evenhand up` on a backlog.
 func backlog(ctx context.Context, o options) error {
 	if err := prefill(ctx, o); err != nil {
 		return err
 	}
-	up, err := start(o.bin, o.settings("up", "--data-dir", o.dir, "--http", "127.0.0.1:0")...)
+	up, conn, err := startUp(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer up.stop()
-	if err := waitFor(ctx, "evenhand up", 3*time.Minute, func() bool { _, ok := readEndpoints(o.dir); return ok }); err != nil {
-		return fmt.Errorf("%w\n%s", err, up.log)
-	}
-	conn, err := storeOf(o.dir)
-	if err != nil {
-		return err
-	}
 	defer func() { _ = conn.Close() }()
 	return measure(ctx, o, conn, map[string]int{"up": up.cmd.Process.Pid, "engine": engineOf(up.cmd.Process.Pid)})
 }

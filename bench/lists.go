@@ -33,18 +33,11 @@ type listQuery struct {
 }
 
 func lists(ctx context.Context, o options) error {
-	up, err := start(o.bin, o.settings("up", "--data-dir", o.dir, "--http", "127.0.0.1:0")...)
+	up, conn, err := startUp(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer up.stop()
-	if err := waitFor(ctx, "evenhand up", 3*time.Minute, func() bool { _, ok := readEndpoints(o.dir); return ok }); err != nil {
-		return fmt.Errorf("%w\n%s", err, up.log)
-	}
-	conn, err := storeOf(o.dir)
-	if err != nil {
-		return err
-	}
 	defer func() { _ = conn.Close() }()
 	if n, err := scalar[uint64](ctx, conn, "SELECT count() FROM audit_current WHERE topic = 'generated'"); err != nil {
 		return err

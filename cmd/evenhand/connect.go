@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
@@ -63,6 +64,16 @@ func inUse(dataDir string, err error) error {
 		return err
 	}
 	return fmt.Errorf("data_dir: %s is in use by the 'evenhand up' that runs as process %d at %s; stop it, or choose another folder with --data-dir and another port with --http", dataDir, r.PID, r.HTTP)
+}
+
+// open connects to the target; the caller closes.
+func (f storeFlags) open(c *cli, user engine.User) (settings, driver.Conn, error) {
+	s, cfg, err := f.target(c, user)
+	if err != nil {
+		return s, nil, err
+	}
+	conn, err := chconn.Open(cfg)
+	return s, conn, err
 }
 
 // migrateStore brings the tables up to date.

@@ -10,7 +10,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/store"
 	"github.com/evenhand/evenhand/store/migrate"
@@ -68,11 +67,7 @@ Examples:
 
 // Run runs the query.
 func (cmd *sqlCmd) Run(ctx context.Context, c *cli, std *stdio) error {
-	_, cfg, err := cmd.target(c, engine.Reader)
-	if err != nil {
-		return err
-	}
-	conn, err := chconn.Open(cfg)
+	_, conn, err := cmd.open(c, engine.Reader)
 	if err != nil {
 		return err
 	}
@@ -96,11 +91,7 @@ Exit status 3 when something is wrong.`
 
 // Run checks the store.
 func (cmd *checkCmd) Run(ctx context.Context, c *cli, std *stdio) error {
-	s, cfg, err := cmd.target(c, engine.Writer)
-	if err != nil {
-		return err
-	}
-	conn, err := chconn.Open(cfg)
+	s, conn, err := cmd.open(c, engine.Writer)
 	if err != nil {
 		return err
 	}
@@ -141,11 +132,7 @@ func (ratesCmd) Help() string {
 
 // Run prints rates and findings.
 func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
-	s, cfg, err := cmd.target(c, engine.Reader)
-	if err != nil {
-		return err
-	}
-	conn, err := chconn.Open(cfg)
+	s, conn, err := cmd.open(c, engine.Reader)
 	if err != nil {
 		return err
 	}
