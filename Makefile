@@ -1,4 +1,4 @@
-# Evenhand. `make` lists what there is; `make demo` and `make test` need nothing but Go, npm and a JVM with Maven.
+# Evenhand. `make` lists what there is; `make demo` needs Go and npm; `make test` a JDK with Maven, curl and Python, too.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -20,20 +20,39 @@ engine: ## fetch the embedded store's library into the user's cache (once, 180 M
 up: build engine ## run everything on this machine until Ctrl-C
 	@$(BIN) up
 
-demo: build engine ## start the stack in a temporary folder, send the examples, print bias rates (KEEP=1 leaves it running)
-	@KEEP=$(KEEP) tools/demo.sh $(BIN)
+demo: build engine ## start the stack in a temporary folder, send the examples and a simulated month, print bias rates and the breach (KEEP=1 leaves it running)
+	@$(GO) build -trimpath -o bin/history ./tools/history
+	@KEEP=$(KEEP) tools/demo.sh $(BIN) bin/history
 
 test: ## every suite, with the seconds of each; exactly what continuous integration runs
 	@tools/test.sh
 
 race: ## the packages with goroutines under the race detector
-	CGO_ENABLED=1 $(GO) test -race ./audit/... ./detectors/... ./pipeline/... ./ingest/... ./sources/... ./sinks/... ./internal/...
+	CGO_ENABLED=1 $(GO) test -race ./audit/... ./detectors/... ./pipeline/... ./ingest/... ./sources/... ./sinks/... ./retry/... ./alarm/... ./remediation/... ./internal/...
 
 fuzz: ## every fuzz target, FUZZTIME (default 30s) each
 	@tools/fuzz.sh $${FUZZTIME:-30s}
 
 bench: build engine ## measure speed and memory; prints the figures of docs/benchmarks.md
 	@tools/bench.sh
+
+bench-scan: ## the scanner on 1,000 rules, beside other engines when PEERS names the folder that bench/scan/peers/setup.sh built
+	@nice $(GO) run ./bench/scan -peers "$(PEERS)"
+
+sim: ## alarms on made-up traffic of 1,920 cells: false alarms a day, hours until a rise is found, beside naive rules (SEEDS=3)
+	@$(GO) run ./bench sim -seeds $${SEEDS:-3}
+
+eval: build ## judge rules and classifier on the labelled texts of this repository (DATA="files or folders", HTML=page.html)
+	@$(BIN) eval $${DATA:-detectors/classifier/data} $(if $(HTML),--html $(HTML))
+
+teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (MINUTES=120, COUNT=300000; goes on where it stopped)
+	@tools/train/run.sh
+
+crash: engine ## kill, pause, cut and hide everything under load and prove that nothing is lost or doubled (2 minutes; LONG=1: 60)
+	@LONG=$(LONG) tools/crash.sh
+
+soak: build engine ## two hours at 70 % of the peak with one restart of the engine: memory, goroutines, lag, parts (HOURS=2)
+	@tools/soak.sh
 
 check: ## vet, lint, rule packs
 	$(GO) vet ./...
@@ -49,4 +68,4 @@ generate: ## rewrite generated files and golden files
 clean: ## delete what was built
 	rm -rf bin
 
-.PHONY: help build engine up demo test race fuzz bench check lint generate clean
+.PHONY: help build engine up demo test race fuzz bench bench-scan sim eval teacher crash soak check lint generate clean

@@ -182,3 +182,24 @@ func TestTraceparent(t *testing.T) {
 		}
 	}
 }
+
+func TestMitigations(t *testing.T) {
+	for _, tc := range []struct{ a, b, want string }{
+		{"", "", ""}, {"", MitigationReplace, MitigationReplace}, {MitigationBlock, MitigationReplace, MitigationBlock},
+		{MitigationReplace, MitigationReview, MitigationReview}, {MitigationReview, "SHOUT", MitigationReview},
+	} {
+		if got := StrongerMitigation(tc.a, tc.b); got != tc.want {
+			t.Errorf("%q, %q: %q, want %q", tc.a, tc.b, got, tc.want)
+		}
+	}
+	chair := Advice{Type: MitigationReplace, Term: "chairman", Replace: "chair"}
+	got := MitigationDetails(MitigationReplace, Advice{}, chair, chair, Advice{Replace: "say it plainly"})
+	if want := `Some terms should be replaced: "chairman" → chair; say it plainly`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, kind := range Mitigations {
+		if MitigationDetails(kind) == "" {
+			t.Errorf("%s has no words", kind)
+		}
+	}
+}

@@ -69,3 +69,15 @@ var SafetySeverity = map[string]SeverityRange{
 	"pii_leakage":             {Medium, High},
 	"hallucination_indicator": {Low, Medium},
 }
+
+// WordingSeverity holds the severity range of each kind of wording: keys of the taxonomy that stand outside the bias sum.
+// Softer than any ground by intent (contracts: "softer wording belongs to analyzer linguistic").
+var WordingSeverity = map[string]SeverityRange{
+	"gendered_language":  {Low, Low},
+	"microaggression":    {Low, Medium},
+	"job_advert_wording": {Low, Medium},
+	"idiom":              {Low, Low},
+	"language":           {Low, Medium},
+	"toxicity":           {Low, High},
+	"representation":     {Low, Low},
+}

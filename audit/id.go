@@ -54,6 +54,15 @@ func (id ID) String() string {
 	return string(b[:])
 }
 
+// MarshalText gives the canonical form, so that JSON holds a string.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText is ParseID.
+func (id *ID) UnmarshalText(b []byte) (err error) {
+	*id, err = ParseID(string(b))
+	return err
+}
+
 // IsZero tells whether the ID is unset.
 func (id ID) IsZero() bool { return id == ID{} }
 

@@ -1,6 +1,9 @@
 package audit
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Status of an analysis (our field biasAnalysisStatus).
 type Status string
@@ -36,16 +39,18 @@ type NamedScore struct {
 	Value Score
 }
 
-// Verdict is the result of one analysis of one interaction. It holds no text.
+// Verdict is the result of one analysis of one interaction. It holds no text but Personal's masked prompt.
 type Verdict struct {
 	ResultID  ID
-	Analyzer  string // HotAnalyzer, later judge, encoder, external
+	Analyzer  string // HotAnalyzer, ExternalAnalyzer, later judge, encoder
+	Source    string // of an outside analyzer: who sent it
+	Attempt   int    // of a retry, from 1; 0 on the hot path
 	RuleSet   string // version of all rules together
 	Status    Status
 	Reason    string   // code for failed, partial, skipped: "panic", "timeout", "error", "no_content"
 	FailedBy  []string // ids of the detectors that failed
 	Findings  []Finding
-	Detected  bool     // any finding of a bias detector in the response
+	Detected  bool     // any finding of bias in the response, of a rule or learned
 	BiasTypes []string // kinds of those findings, sorted, without repeats
 
 	BiasSum   Score // Σ over charter findings of the response; may pass 1
@@ -58,21 +63,13 @@ type Verdict struct {
 
 	Confidence  Score  // of the strongest bias finding; 0 when none
 	MaxSeverity uint8  // Level of the most severe finding of the response
-	Mitigation  string // suggested mitigation type, "" when none: see Mitigation*
+	Mitigation  string // suggested mitigation type, "" when none: see Mitigations
 	Scores      []NamedScore
+	Personal    *Personal // nil: nobody looked for personal data, or could not
 
 	Time     time.Time     // of the analysis, UTC
 	Duration time.Duration // of all detectors together
 }
-
-// Types of suggested mitigation (mitigation_action.type).
-const (
-	MitigationBlock    = "BLOCK_RESPONSE"
-	MitigationRephrase = "REPHRASE_RESPONSE"
-	MitigationReview   = "HUMAN_REVIEW"
-	MitigationRedact   = "REDACT_PII"
-	MitigationApprove  = "HUMAN_APPROVAL"
-)
 
 // Score gives the named score, 0 when the verdict does not hold it.
 func (v *Verdict) Score(name string) Score {
@@ -92,6 +89,9 @@ const (
 	ScorePII           = "pii"
 	ScoreHallucination = "hallucination"
 	ScoreTerms         = "terms" // seed 002: 1 − 0.15 per term; absent means 1.0, a pass
+	// ScoreClassifier is the probability of the strongest learned finding of bias; those of other kinds
+	// have the kind behind a dot. It enters no sum.
+	ScoreClassifier = "classifier"
 )
 
 // Record is an interaction with its verdict and its place in the log: what a sink stores.
@@ -101,7 +101,7 @@ type Record struct {
 	Verdict     *Verdict
 }
 
-// Rejected is a message that could not become an interaction.
+// Rejected is a message that could not become an interaction, or a request to the judge.
 type Rejected struct {
 	Origin Origin
 	Tenant string // as far as known, else ""
@@ -143,4 +143,10 @@ func (r *Record) Event() StreamEvent {
 // HotResultID is the id of the hot path's verdict on one delivery content of one event.
 func HotResultID(tenant string, event ID, digest [32]byte) ID {
 	return DeriveID(tenant, string(event[:]), string(digest[:]), HotAnalyzer)
+}
+
+// RetryResultID is the id of the verdict of one attempt to analyse stored content again. It depends on
+// the attempt alone, so two processes that make the same attempt write one row.
+func RetryResultID(tenant string, event ID, digest [32]byte, attempt int) ID {
+	return DeriveID(tenant, string(event[:]), string(digest[:]), HotAnalyzer, "retry", strconv.Itoa(attempt))
 }

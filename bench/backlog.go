@@ -93,7 +93,7 @@ func prefill(ctx context.Context, o options) error {
 }
 
 func (o options) settings(args ...string) []string {
-	for _, kv := range strings.Split(o.set, ",") {
+	for kv := range strings.SplitSeq(o.set, ",") {
 		if kv != "" {
 			args = append(args, "--set", kv)
 		}
@@ -131,11 +131,12 @@ func backlog(ctx context.Context, o options) error {
 	}
 	defer up.stop()
 	defer func() { _ = conn.Close() }()
-	return measure(ctx, o, conn, map[string]int{"up": up.cmd.Process.Pid, "engine": engineOf(up.cmd.Process.Pid)})
+	_, err = measure(ctx, o, conn, map[string]int{"up": up.cmd.Process.Pid, "engine": engineOf(up.cmd.Process.Pid)})
+	return err
 }
 
-// measure waits until n events are in and merges rest, and prints CPU by process.
-func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]int) error {
+// measure waits until n events are in and merges rest, prints CPU by process, and gives it in µs an event.
+func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]int) (map[string]float64, error) {
 	before := map[string]usage{}
 	for name, pid := range pids {
 		before[name] = usageOf(pid)
@@ -149,7 +150,7 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 		return err == nil && n >= uint64(o.n)
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	took := time.Since(began)
 	atEnd := map[string]usage{}
@@ -157,15 +158,16 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 		atEnd[name] = usageOf(pid)
 	}
 	if err := mergesRest(ctx, conn); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Printf("%d events, %d days a batch: %.0f events/s over %.0f s, active parts at most %d\n", o.n, o.days, float64(o.n)/took.Seconds(), took.Seconds(), parts)
 	var sum float64
+	each := map[string]float64{}
 	for name, pid := range pids {
 		rest := usageOf(pid)
 		us := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(o.n) }
 		total := us(rest.cpu - before[name].cpu)
-		sum += total
+		each[name], sum = total, sum+total
 		fmt.Printf("  %-8s %6.1f µs CPU an event (%.1f of it after the last event), RSS %d MiB, peak %d MiB\n", name, total, us(rest.cpu-atEnd[name].cpu), rest.rss, rest.peak)
 	}
 	fmt.Printf("  %-8s %6.1f µs CPU an event, merges included\n", "sum", sum)
@@ -175,33 +177,39 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 	} {
 		n, err := scalar[uint64](ctx, conn, q+" SETTINGS do_not_merge_across_partitions_select_final = 1")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if n != uint64(o.n) {
-			return fmt.Errorf("%s: %d, want %d", q, n, o.n)
+			return nil, fmt.Errorf("%s: %d, want %d", q, n, o.n)
 		}
 	}
 	fmt.Println("  every id is there exactly once, with one verdict")
-	return nil
+	return each, nil
 }
 
 // split measures `evenhand run` with broker and engine in processes of their own.
 func split(ctx context.Context, o options) error {
+	_, err := apart(ctx, o, nil)
+	return err
+}
+
+// apart is split; after, if any, looks at the broker once all is in. It gives CPU in µs an event, by process.
+func apart(ctx context.Context, o options, after func(brokers string) error) (map[string]float64, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := prefill(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
 	b, err := start(self, "broker", "-dir", o.dir, "-partitions", fmt.Sprint(o.parts))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer b.stop()
 	e, err := start(self, "engine", "-dir", o.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer e.stop()
 	addr := func(file string) (s string) {
@@ -209,27 +217,31 @@ func split(ctx context.Context, o options) error {
 		return string(b)
 	}
 	if err := waitFor(ctx, "broker and engine", 3*time.Minute, func() bool { return addr("broker.addr") != "" && addr("engine.addr") != "" }); err != nil {
-		return fmt.Errorf("%w\n%s\n%s", err, b.log, e.log)
+		return nil, fmt.Errorf("%w\n%s\n%s", err, b.log, e.log)
 	}
 	conn, err := storeOf(o.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
 	host, password, _ := strings.Cut(addr("engine.addr"), " ")
 	run, err := start(o.bin, o.settings("run", "--roles", "pipeline", "--http", "127.0.0.1:0", "--set", "tenant.default=default",
 		"--set", "kafka.brokers="+addr("broker.addr"), "--set", "clickhouse.addr="+host, "--set", "clickhouse.username=evenhand", "--set", "clickhouse.password="+password)...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer run.stop()
 	if err := waitFor(ctx, "tables", time.Minute, func() bool {
 		_, err := scalar[uint64](ctx, conn, "SELECT count() FROM ingest_batches")
 		return err == nil
 	}); err != nil {
-		return fmt.Errorf("%w\n%s", err, run.log)
+		return nil, fmt.Errorf("%w\n%s", err, run.log)
 	}
-	return measure(ctx, o, conn, map[string]int{"run": run.cmd.Process.Pid, "broker": b.cmd.Process.Pid, "engine": engineOf(e.cmd.Process.Pid)})
+	each, err := measure(ctx, o, conn, map[string]int{"run": run.cmd.Process.Pid, "broker": b.cmd.Process.Pid, "engine": engineOf(e.cmd.Process.Pid)})
+	if err == nil && after != nil {
+		err = after(addr("broker.addr"))
+	}
+	return each, err
 }
 
 // brokerOnly and engineOnly are processes of split; they end with their stdin.

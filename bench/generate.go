@@ -22,6 +22,17 @@ var generatedTables = []string{"interaction_texts", "interaction_users", "verdic
 // span is what generate.sql is filled with.
 type span struct{ From, To, Rows, Days, End int }
 
+// rendered fills one template of generate.sql.
+func rendered(name string, with any) (string, error) {
+	t, err := sqltemplate.New("").Parse(generateSQL)
+	if err != nil {
+		return "", err
+	}
+	var sql strings.Builder
+	err = t.ExecuteTemplate(&sql, name, with)
+	return sql.String(), err
+}
+
 // generate writes o.rows interactions of 28 days inside the engine, a day at a time.
 func generate(ctx context.Context, o options, conn driver.Conn) error {
 	const days = 28

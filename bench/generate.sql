@@ -73,16 +73,16 @@ FROM ({{template "events" .}})
 {{define "audit_current"}}
 INSERT INTO audit_current
     (tenant_id, event_day, sort_ts, event_id, content_digest, version, event_ts, broker_ts, trace_id, app, domain, provider, model, sensitivity_score, status,
-    analysis_status, bias_detected, flagged, unsafe, bias_types, kinds, max_severity, n_findings, confidence, bias_sum, safety_sum, toxicity, threshold, action, topic, partition, offset)
+    cost_micro_usd, analysis_status, rule_set, bias_detected, flagged, unsafe, bias_types, kinds, severities, max_severity, n_findings, confidence, bias_sum, safety_sum, toxicity, threshold, action, topic, partition, offset)
 SELECT
     tenant_id, event_day, event_ts, event_id, content_digest, current_version, event_ts, broker_ts, trace_id, app, domain, provider, model, sensitivity_score, 'success',
-    'done', bias_detected, flagged, is_unsafe, bias_types, kinds, max_severity, length(kinds), confidence, bias_sum, safety_sum, toxicity, 300000, if(flagged = 1, 'log', 'none'), topic, 0, offset
+    2100, 'done', 'generated', bias_detected, flagged, is_unsafe, bias_types, kinds, arrayMap(k -> max_severity, kinds), max_severity, length(kinds), confidence, bias_sum, safety_sum, toxicity, 300000, if(flagged = 1, 'log', 'none'), topic, 0, offset
 FROM ({{template "events" .}})
 {{end}}
 
 {{define "interaction_users"}}
-INSERT INTO interaction_users (tenant_id, user_id, event_day, event_id, version)
-SELECT tenant_id, user_id, event_day, event_id, version
+INSERT INTO interaction_users (tenant_id, user_id, event_day, event_id, sort_ts, version)
+SELECT tenant_id, user_id, event_day, event_id, event_ts, version
 FROM ({{template "events" .}})
 {{end}}
 
@@ -97,4 +97,28 @@ WHERE number % 20 = 1
 {{define "ingest_batches"}}
 INSERT INTO ingest_batches (topic, epoch, partition, lo, hi, generation, rows)
 SELECT 'generated', 0, 0, {{.From}}, {{.To}} - 1, 1, {{.To}} - {{.From}}
+{{end}}
+
+-- {{.N}} rows of audit_current alone, {{.First}} the first number, spread over {{.Span}} milliseconds from {{.From}},
+-- written {{.Age}} seconds ago:
+-- 5 tenants, 12 applications, 5 domains, 8 models, 24 kinds, one in ten with a finding, one in twenty late or undated.
+{{define "rollup_rows"}}
+INSERT INTO audit_current
+    (tenant_id, event_day, sort_ts, event_id, content_digest, version, event_ts, broker_ts, time_assumed, app, domain, provider, model, status, cost_micro_usd,
+    analysis_status, rule_set, bias_detected, flagged, unsafe, gated, bias_types, kinds, severities, max_severity, mitigation, written_at)
+WITH
+    cityHash64(number) AS h,
+    sipHash64(number) AS h2,
+    fromUnixTimestamp64Milli(toInt64({{.From}} + intDiv((number - {{.First}}) * {{.Span}}, {{.N}})), 'UTC') AS ts,
+    h % 20 = 1 AS undated,
+    h2 % 10 = 0 AS found,
+    concat('charter.kind_', toString(h2 % 16)) AS ground
+SELECT
+    concat('tenant-', toString(h % 5)), toDate(ts), if(undated, toDateTime64(toDate(ts), 3, 'UTC'), ts), toUUID(reinterpretAsUUID(concat(reinterpretAsFixedString(h), reinterpretAsFixedString(h2)))),
+    reinterpretAsFixedString(sipHash128(number)) || reinterpretAsFixedString(sipHash128(h)), bitOr(bitShiftLeft(toUInt64(1), 54), number), ts, multiIf(undated, ts, h % 20 = 2, ts + INTERVAL 3 DAY, ts + INTERVAL 1 SECOND),
+    undated, concat('app-', toString(bitShiftRight(h, 8) % 12)), ['general', 'hr', 'finance', 'healthcare', 'education'][1 + bitShiftRight(h, 20) % 5], 'p',
+    concat('model-', toString(bitShiftRight(h, 24) % 8)), 'success', 2100, if(h % 500 = 3, 'failed', 'done'), 'r1', found, found AND h2 % 3 > 0, h2 % 100 = 7, h2 % 300 = 9,
+    if(found, arraySort([ground, 'terms.gender']), []), if(found, arraySort([ground, 'terms.gender', concat('safety.', toString(h % 5))]), []), if(found, [1 + h % 4, h % 4, 0], []),
+    if(found, 1 + h2 % 4, 0), if(found, ['HUMAN_REVIEW', 'REPHRASE_RESPONSE', 'BLOCK_RESPONSE'][1 + h % 3], ''), now64(3) - INTERVAL {{.Age}} SECOND
+FROM numbers({{.First}}, {{.N}})
 {{end}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -13,11 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/chconn"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/store"
 )
-
-// samples is how often each query is asked, with another value each time where there are others.
-const samples = 40
 
 // known are interactions of tenant-0 from all over the generated days, to ask for again.
 type known struct {
@@ -25,11 +25,32 @@ type known struct {
 	trace, user string
 }
 
-// listQuery is one kind of question with its answer's condition in SQL.
+// listQuery is a question and the page and order it is asked for.
 type listQuery struct {
+	question
+	page store.Page
+}
+
+// question is one kind of filter with its condition in SQL.
+type question struct {
 	name string
 	ask  func(i int) store.Filter
 	sql  func(f store.Filter) string
+}
+
+// order is the list's in SQL.
+func (q listQuery) order() string {
+	column := map[store.SortKey]string{store.ByBiasScore: "bias_sum", store.ByConfidence: "confidence", store.BySeverity: "max_severity", store.ByFindingsCount: "n_findings",
+		store.BySafety: "safety_sum", store.ByToxicity: "toxicity", store.ByPII: "pii", store.ByHallucination: "hallucination"}[q.page.Sort.By]
+	switch {
+	case column == "" && q.page.Sort.Ascending:
+		return "sort_ts, event_id, content_digest"
+	case column == "":
+		return "sort_ts DESC, event_id DESC, content_digest DESC"
+	case q.page.Sort.Ascending:
+		return column + ", sort_ts DESC, event_id DESC, content_digest DESC"
+	}
+	return column + " DESC, sort_ts DESC, event_id DESC, content_digest DESC"
 }
 
 func lists(ctx context.Context, o options) error {
@@ -39,6 +60,16 @@ func lists(ctx context.Context, o options) error {
 	}
 	defer up.stop()
 	defer func() { _ = conn.Close() }()
+	// As callers read: within the limits, and through the row policies.
+	api, err := engine.Running(filepath.Join(o.dir, "store"), engine.API)
+	if err != nil {
+		return err
+	}
+	apiConn, err := chconn.Open(api.Config())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = apiConn.Close() }()
 	if n, err := scalar[uint64](ctx, conn, "SELECT count() FROM audit_current WHERE topic = 'generated'"); err != nil {
 		return err
 	} else if n == 0 { // else a folder that was filled before
@@ -46,7 +77,10 @@ func lists(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	s := store.New(conn, "evenhand")
+	s := store.NewReader(apiConn, "evenhand", store.DefaultLimits(), true)
+	if err := atRest(ctx, conn); err != nil {
+		return err
+	}
 	ks, err := pick(ctx, conn)
 	if err != nil {
 		return err
@@ -58,19 +92,21 @@ func lists(ctx context.Context, o options) error {
 	if err := compareView(ctx, conn, s.WithTenant("tenant-0")); err != nil {
 		return err
 	}
-	idle, err := askAll(ctx, s, qs, ks)
+	idle, err := askAll(ctx, o, s, qs, ks)
 	if err != nil {
 		return err
 	}
-	busy, rate, err := underIngest(ctx, o, conn, func() (map[string][]time.Duration, error) { return askAll(ctx, s, qs, ks) })
-	if err != nil {
-		return err
+	busy, rate := idle, 0.0
+	if o.load {
+		if busy, rate, err = underIngest(ctx, o, conn, func() (map[string][]time.Duration, error) { return askAll(ctx, o, s, qs, ks) }); err != nil {
+			return err
+		}
 	}
 	fmt.Printf("%-36s %24s %30s\n", "ms, p50 p95 max", "idle", fmt.Sprintf("while %.0f events/s come in", rate))
-	for _, q := range append(names(qs), "get by id") {
+	for _, q := range append(names(qs), others...) {
 		fmt.Printf("%-36s %24s %30s\n", q, quantiles(idle[q]), quantiles(busy[q]))
 	}
-	return figures(ctx, s)
+	return figures(ctx, store.New(conn, "evenhand"))
 }
 
 func names(qs []listQuery) (out []string) {
@@ -84,6 +120,18 @@ func quantiles(ds []time.Duration) string {
 	slices.Sort(ds)
 	at := func(q float64) float64 { return float64(ds[int(q*float64(len(ds)-1)+0.5)].Microseconds()) / 1000 }
 	return fmt.Sprintf("%6.1f %7.1f %7.1f", at(0.5), at(0.95), at(1))
+}
+
+// atRest waits until nothing comes in any more: a folder that was filled before may hold a backlog.
+func atRest(ctx context.Context, conn driver.Conn) error {
+	last, since := uint64(0), time.Now()
+	return waitFor(ctx, "the backlog", 10*time.Minute, func() bool {
+		n, err := scalar[uint64](ctx, conn, "SELECT sum(rows) FROM ingest_batches")
+		if err != nil || n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > 10*time.Second
+	})
 }
 
 // pick finds interactions to ask for.
@@ -136,7 +184,8 @@ func queries(ks []known) []listQuery {
 	const users = "event_id IN (SELECT event_id FROM interaction_users WHERE tenant_id = 'tenant-0' AND user_id = '%s')"
 	fixed := func(s string) func(store.Filter) string { return func(store.Filter) string { return s } }
 	user := func(f store.Filter) string { return fmt.Sprintf(users, f.UserID) }
-	return []listQuery{
+	var qs []listQuery
+	for _, q := range []question{
 		{"no filter", func(int) store.Filter { return store.Filter{} }, fixed("1")},
 		{"llmProvider", func(i int) store.Filter { return store.Filter{Provider: of(i, "openai", "anthropic", "mistral")} }, equal("provider", func(f store.Filter) string { return f.Provider })},
 		{"llmModel", func(i int) store.Filter {
@@ -174,17 +223,76 @@ func queries(ks []known) []listQuery {
 		}},
 		{"traceId, 28 days", func(i int) store.Filter { return store.Filter{Window: whole, TraceID: ks[i%len(ks)].trace} }, equal("trace_id", func(f store.Filter) string { return f.TraceID })},
 		{"eventId, 28 days", func(i int) store.Filter { return store.Filter{Window: whole, EventID: ks[i%len(ks)].id} }, equal("event_id", func(f store.Filter) string { return f.EventID.String() })},
+		{"unsafe", func(int) store.Filter { return store.Filter{Unsafe: &yes} }, fixed("unsafe = 1")},
+		{"gated (none is)", func(int) store.Filter { return store.Filter{Gated: &yes} }, fixed("gated = 1")},
+		{"effectiveBias", func(int) store.Filter { return store.Filter{Effective: &yes} }, fixed("bias_detected = 1")},
+		{"minSeverity", func(i int) store.Filter { return store.Filter{MinSeverity: uint8(1 + i%4)} }, func(f store.Filter) string { return fmt.Sprint("max_severity >= ", f.MinSeverity) }},
+		{"minBiasScore", func(int) store.Filter { return store.Filter{MinBiasScore: 500_000} }, fixed("bias_sum >= 500000")},
+		{"minConfidence", func(i int) store.Filter { return store.Filter{MinConfidence: audit.Score(700_000 + 10_000*(i%20))} }, func(f store.Filter) string { return fmt.Sprintf("confidence >= %d", int64(f.MinConfidence)) }},
+		{"biasAnalysisStatus (none is)", func(int) store.Filter { return store.Filter{AnalysisStatus: audit.Failed} }, fixed("analysis_status = 'failed'")},
+		{"action", func(i int) store.Filter { return store.Filter{Action: audit.Action(of(i, "log", "none"))} }, equal("action", func(f store.Filter) string { return string(f.Action) })},
+		{"status", func(i int) store.Filter { return store.Filter{Status: of(i, "success", "error")} }, equal("status", func(f store.Filter) string { return f.Status })},
+	} {
+		qs = append(qs, listQuery{question: q})
 	}
+	qs = append(qs, []listQuery{
+		{question{"offset 1,000", func(int) store.Filter { return store.Filter{} }, fixed("1")}, store.Page{Offset: 1000}},
+		{question{"offset 10,000", func(int) store.Filter { return store.Filter{} }, fixed("1")}, store.Page{Offset: store.MaxOffset}},
+		{question{"oldest first", func(int) store.Filter { return store.Filter{} }, fixed("1")}, store.Page{Sort: store.Sort{Ascending: true}}},
+		{question{"by toxicity, of a domain", func(i int) store.Filter { return store.Filter{Domain: audit.Domains[i%len(audit.Domains)]} }, equal("domain", func(f store.Filter) string { return string(f.Domain) })}, store.Page{Sort: store.Sort{By: store.ByToxicity}}},
+		{question{"by severity, biased", func(int) store.Filter { return store.Filter{BiasDetected: &yes} }, fixed("bias_detected = 1")}, store.Page{Sort: store.Sort{By: store.BySeverity}}},
+		{question{"by toxicity, 28 days", func(int) store.Filter { return store.Filter{Window: whole} }, fixed("1")}, store.Page{Sort: store.Sort{By: store.ByToxicity}}},
+	}...)
+	for _, by := range []store.SortKey{store.ByBiasScore, store.ByConfidence, store.BySeverity, store.ByFindingsCount, store.BySafety, store.ByToxicity, store.ByPII, store.ByHallucination} {
+		for _, up := range []bool{false, true} {
+			name := "by " + string(by)
+			if up {
+				name += ", least first"
+			}
+			qs = append(qs, listQuery{question{name, func(int) store.Filter { return store.Filter{} }, fixed("1")}, store.Page{Sort: store.Sort{By: by, Ascending: up}}})
+		}
+	}
+	return qs
 }
 
-// askAll asks every query samples times and gets as many single records.
-func askAll(ctx context.Context, s *store.Store, qs []listQuery, ks []known) (map[string][]time.Duration, error) {
+// items is a page.
+type items []store.Item
+
+func (is items) pointers() (out []*store.Item) {
+	for i := range is {
+		out = append(out, &is[i])
+	}
+	return out
+}
+
+// yearly asks for a trend of a year, of what the rollups hold.
+func yearly(ctx context.Context, t *store.Tenant) error {
+	now := time.Now()
+	_, _, err := t.Trend(ctx, store.TrendQuery{Window: store.Window{From: now.AddDate(-1, 0, 0), To: now}, Group: store.ByDomain})
+	return err
+}
+
+// others are the questions that are no list.
+var others = []string{"get by id", "50 by id", "texts of a page", "verdicts of a page", "count, 7 days", "flagged in the last minute", "trend, a year by domain"}
+
+// askAll asks every query as often as was said, with another value each time where there are others, and
+// what else there is to ask.
+func askAll(ctx context.Context, o options, s *store.Store, qs []listQuery, ks []known) (map[string][]time.Duration, error) {
 	t := s.WithTenant("tenant-0")
 	took := map[string][]time.Duration{}
-	for i := range samples {
+	var ids []audit.ID
+	for _, k := range ks[:min(50, len(ks))] {
+		ids = append(ids, k.id)
+	}
+	res, err := t.List(ctx, store.Filter{}, store.Page{})
+	if err != nil {
+		return nil, err
+	}
+	page := items(res.Items)
+	for i := range o.samples {
 		for _, q := range qs {
 			began := time.Now()
-			if _, err := t.List(ctx, q.ask(i), store.Page{}); err != nil {
+			if _, err := t.List(ctx, q.ask(i), q.page); err != nil {
 				return nil, fmt.Errorf("%s: %w", q.name, err)
 			}
 			took[q.name] = append(took[q.name], time.Since(began))
@@ -196,6 +304,24 @@ func askAll(ctx context.Context, s *store.Store, qs []listQuery, ks []known) (ma
 			return nil, fmt.Errorf("get by id: %+v, %w", r, err)
 		}
 		took["get by id"] = append(took["get by id"], time.Since(began))
+		for _, x := range []struct {
+			name string
+			do   func() error
+		}{{"50 by id", func() error { _, err := t.Items(ctx, ids); return err }},
+			{"texts of a page", func() error { _, err := t.Texts(ctx, page.pointers()); return err }},
+			{"verdicts of a page", func() error { _, err := t.Verdicts(ctx, page.pointers()); return err }},
+			{"count, 7 days", func() error { _, err := t.Count(ctx, store.Filter{}); return err }},
+			{"flagged in the last minute", func() error {
+				_, _, err := t.FlaggedSince(ctx, store.Filter{}, time.Now().Add(-time.Minute), 100)
+				return err
+			}},
+			{"trend, a year by domain", func() error { return yearly(ctx, t) }}} {
+			began := time.Now()
+			if err := x.do(); err != nil {
+				return nil, fmt.Errorf("%s: %w", x.name, err)
+			}
+			took[x.name] = append(took[x.name], time.Since(began))
+		}
 	}
 	return took, nil
 }
@@ -206,7 +332,7 @@ func compare(ctx context.Context, conn driver.Conn, t *store.Tenant, qs []listQu
 		f := q.ask(i)
 		var got []string
 		var window store.Window
-		for page := (store.Page{Limit: store.MaxLimit}); len(got) < 2*store.MaxLimit; {
+		for page := (store.Page{Limit: store.MaxLimit, Sort: q.page.Sort}); len(got) < 2*store.MaxLimit; {
 			res, err := t.List(ctx, f, page)
 			if err != nil {
 				return fmt.Errorf("%s: %w", q.name, err)
@@ -220,7 +346,7 @@ func compare(ctx context.Context, conn driver.Conn, t *store.Tenant, qs []listQu
 		}
 		var want []string
 		sql := fmt.Sprintf("SELECT toString(event_id) FROM audit_current FINAL WHERE tenant_id = 'tenant-0' AND event_day >= toDate('%s') AND sort_ts >= fromUnixTimestamp64Milli(toInt64(%d)) AND sort_ts < fromUnixTimestamp64Milli(toInt64(%d)) AND %s"+
-			" ORDER BY sort_ts DESC, event_id DESC, content_digest DESC LIMIT %d", window.From.Format(time.DateOnly), window.From.UnixMilli(), window.To.UnixMilli(), q.sql(f), 2*store.MaxLimit)
+			" ORDER BY %s LIMIT %d", window.From.Format(time.DateOnly), window.From.UnixMilli(), window.To.UnixMilli(), q.sql(f), q.order(), 2*store.MaxLimit)
 		rows, err := conn.Query(ctx, sql)
 		if err != nil {
 			return fmt.Errorf("%s: %w", q.name, err)
@@ -318,7 +444,7 @@ func figures(ctx context.Context, s *store.Store) error {
 	return nil
 }
 
-// underIngest keeps the pipeline busy with events that it never catches up with, while f runs.
+// underIngest keeps the pipeline busy while f runs: with events that it never catches up with, or o.pace a second.
 func underIngest(ctx context.Context, o options, conn driver.Conn, f func() (map[string][]time.Duration, error)) (map[string][]time.Duration, float64, error) {
 	const ahead = 100_000
 	e, _ := readEndpoints(o.dir)
@@ -326,14 +452,17 @@ func underIngest(ctx context.Context, o options, conn driver.Conn, f func() (map
 		n, _ := scalar[uint64](ctx, conn, "SELECT sum(rows) FROM ingest_batches WHERE topic != 'generated'")
 		return n
 	}
-	before := stored()
+	before, started := stored(), time.Now()
 	pctx, cancel := context.WithCancel(ctx)
 	o.n = 1 << 40
 	var wg sync.WaitGroup
 	var perr error
 	wg.Go(func() {
 		perr = produce(pctx, e.Kafka, o, func(i int) {
-			_ = waitFor(pctx, "the pipeline", time.Minute, func() bool { return uint64(i) < stored()-before+ahead })
+			_ = waitFor(pctx, "the pipeline", time.Minute, func() bool {
+				due := o.pace == 0 || float64(i) <= float64(o.pace)*time.Since(started).Seconds()
+				return due && uint64(i) < stored()-before+ahead
+			})
 		})
 	})
 	err := waitFor(ctx, "the first events", time.Minute, func() bool { return stored()-before > ahead/10 })

@@ -25,7 +25,6 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	log   *bytes.Buffer
-	peak  int // MiB
 }
 
 func start(name string, args ...string) (*process, error) {
@@ -62,7 +61,7 @@ func usageOf(pid int) (u usage) {
 	system, _ := strconv.Atoi(f[12])
 	u.cpu = time.Duration(user+system) * 10 * time.Millisecond
 	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for _, l := range strings.Split(string(status), "\n") {
+	for l := range strings.SplitSeq(string(status), "\n") {
 		if f := strings.Fields(l); len(f) > 1 {
 			kb, _ := strconv.Atoi(f[1])
 			switch f[0] {
@@ -84,7 +83,7 @@ func engineOf(pid int) int {
 		more, _ := os.ReadFile(t)
 		b = append(append(b, ' '), more...)
 	}
-	for _, f := range strings.Fields(string(b)) {
+	for f := range strings.FieldsSeq(string(b)) {
 		child, _ := strconv.Atoi(f)
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", child))
 		if bytes.Contains(line, []byte(engine.ChildCommand)) {

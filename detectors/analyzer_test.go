@@ -153,7 +153,9 @@ func TestScoresAreCappedAndSumsAreNot(t *testing.T) {
 }
 
 func TestHitsGoToTheirOwnersOnce(t *testing.T) {
-	rule := func(id string, patterns ...string) *rules.Rule { return &rules.Rule{ID: id, Expanded: patterns} }
+	rule := func(id string, patterns ...string) *rules.Rule {
+		return &rules.Rule{ID: id, Expanded: patterns, Pack: &rules.Pack{}}
+	}
 	var got string
 	reader := func(id string, rs ...*rules.Rule) *fake {
 		return &fake{id: id, family: Bias, rules: rs, detect: func(_ context.Context, in *Input) ([]audit.Finding, error) {
@@ -169,18 +171,68 @@ func TestHitsGoToTheirOwnersOnce(t *testing.T) {
 	}
 }
 
+func TestARuleOfTwoDetectorsIsScannedOnce(t *testing.T) {
+	shared := &rules.Rule{ID: "a", Expanded: []string{`\balpha\b`}, Pack: &rules.Pack{}}
+	own := &rules.Rule{ID: "b", Expanded: []string{`\bbeta\b`}, Pack: &rules.Pack{}}
+	x := &fake{id: "x", family: Bias, rules: []*rules.Rule{shared}}
+	y := &fake{id: "y", family: Bias, rules: []*rules.Rule{own, shared}}
+	a, err := NewAnalyzer(DefaultPolicy(), x, y)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := a.Prepare(&audit.Interaction{Response: "alpha beta"})
+	if got, want := fmt.Sprint(in.Hits("x", audit.Output), in.Hits("y", audit.Output)), "[{0 0 5}] [{0 6 10} {1 0 5}]"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if n := a.scans[normalForm].scanner.Patterns(); n != 2 {
+		t.Errorf("%d patterns, want 2", n)
+	}
+}
+
 func TestPolicyFaultsAreReportedAtOnce(t *testing.T) {
 	two := audit.Score(2_000_000)
 	_, err := NewAnalyzer(Policy{BiasThreshold: &two, BiasAction: "shout", SafetyThreshold: -1, SafetyMode: "x"})
 	if audit.KindOf(err) != audit.KindInvalid {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"detect.bias_threshold", "detect.bias_action", "detect.safety_threshold", "detect.safety_mode", "detect.timeout"} {
+	for _, key := range []string{"detect.bias_threshold", "detect.bias_action", "detect.safety_threshold", "detect.safety_mode", "classifier.action", "detect.timeout"} {
 		if !strings.Contains(err.Error(), key) {
 			t.Errorf("the error does not name %s: %v", key, err)
 		}
 	}
 	if _, err := NewAnalyzer(DefaultPolicy(), says("a", Bias), says("a", Safety)); err == nil {
 		t.Error("an id may be used once")
+	}
+}
+
+// measurer finds nothing or something, and measures.
+type measurer struct {
+	*fake
+	scores []audit.NamedScore
+}
+
+func (m *measurer) DetectScored(ctx context.Context, in *Input) ([]audit.Finding, []audit.NamedScore, error) {
+	fs, err := m.detect(ctx, in)
+	return fs, m.scores, err
+}
+
+func (m *measurer) Advice() map[string]audit.Advice {
+	return map[string]audit.Advice{"w": {Type: audit.MitigationReplace}}
+}
+
+// Wording and measures stand in the verdict and change nothing of bias; of two scores of one name the higher holds.
+func TestWordingStandsOutsideBias(t *testing.T) {
+	word := audit.Finding{Kind: "idiom", Rule: "w", Severity: audit.Low, Score: 100_000, Side: audit.Output}
+	m := &measurer{says("linguistic", Linguistic, word), []audit.NamedScore{{Name: "idiom", Value: 50_000}, {Name: "representation_score", Value: 0}}}
+	v := analyze(t, DefaultPolicy(), text, m)
+	if v.Detected || v.Flagged || v.BiasSum != 0 || len(v.Findings) != 1 || v.Mitigation != audit.MitigationReplace || v.Action != audit.NoAction {
+		t.Errorf("%+v", v)
+	}
+	if want := []audit.NamedScore{{Name: "idiom", Value: 100_000}, {Name: "representation_score", Value: 0}}; !slices.Equal(v.Scores, want) {
+		t.Errorf("%v, want %v", v.Scores, want)
+	}
+	v = analyze(t, DefaultPolicy(), text, m, says("bias", Bias, charter("r", audit.Sex, audit.High, audit.Output, 0)))
+	if !v.Detected || v.BiasSum != 600_000 || v.Mitigation != audit.MitigationBlock {
+		t.Errorf("beside bias: %+v", v)
 	}
 }

@@ -32,6 +32,26 @@ type RuleBased interface {
 	Rules() []*rules.Rule
 }
 
+// Personal is a Detector of personal data: it also says what it found in the form of the record's fields.
+type Personal interface {
+	Detector
+	// Personal gets what Detect found in the same input.
+	Personal(in *Input, findings []audit.Finding) *audit.Personal
+}
+
+// Scorer is a Detector that measures besides finding: its scores join bias_score under their names, of two alike the
+// higher. The Analyzer calls DetectScored in place of Detect; both give the same findings.
+type Scorer interface {
+	Detector
+	DetectScored(ctx context.Context, in *Input) ([]audit.Finding, []audit.NamedScore, error)
+}
+
+// Adviser is a Detector that suggests mitigations for findings whose rule stands in no pack.
+type Adviser interface {
+	Detector
+	Advice() map[string]audit.Advice // by rule
+}
+
 // Info describes a detector to operators; the catalogue is made from it.
 type Info struct {
 	ID            string // lower_snake_case, stable: it is stored with every verdict
@@ -50,4 +70,8 @@ const (
 	Safety Family = "safety" // findings enter the safety sum
 	Gates  Family = "gate"   // findings ask for a human's approval
 	Terms  Family = "terms"  // seed 002: findings set bias_detected and the terms score
+
+	PII        Family = "pii"        // personal data beyond seed 001's four kinds: masking, no sum
+	Linguistic Family = "linguistic" // wording: bias_score keys and softer findings, outside the bias sum
+	Classifier Family = "classifier" // learned: flags, never blocks by default
 )

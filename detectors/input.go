@@ -5,9 +5,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/normal"
 )
 
-// Hit is one match of one pattern of a rule, in bytes of the text.
+// Hit is one match of one pattern of a rule, in bytes of the original text.
 type Hit struct {
 	Rule       int // index in the detector's Rules
 	Start, End int
@@ -18,8 +19,36 @@ type Input struct {
 	Interaction *audit.Interaction
 	Profile     audit.Profile // of the interaction's domain
 
-	sides [2]textIndex
-	hits  []sideHits // only detectors with hits are in it
+	sides     [2]textIndex
+	normal    [2]normal.Text
+	sentences [2]func() []Sentence
+	hits      []sideHits // only detectors with hits are in it
+}
+
+// Sentence is a sentence of a side's normal text, in bytes of it, [Start, End), white space around it left out.
+type Sentence struct{ Start, End int }
+
+func newInput(in *audit.Interaction, p audit.Profile) *Input {
+	x := &Input{Interaction: in, Profile: p}
+	for _, side := range [...]audit.Side{audit.Output, audit.Input} {
+		i, text := sideIndex(side), in.Text(side)
+		x.sides[i].text = text
+		x.normal[i] = normal.Of(text)
+		x.sentences[i] = sync.OnceValue(func() []Sentence { return sentencesOf(x.normal[i].String()) })
+	}
+	return x
+}
+
+// Normal gives a side's text as rules and models read it.
+func (in *Input) Normal(side audit.Side) *normal.Text { return &in.normal[sideIndex(side)] }
+
+// Sentences gives the sentences of a side's normal text, computed when first asked for.
+func (in *Input) Sentences(side audit.Side) []Sentence { return in.sentences[sideIndex(side)]() }
+
+// NormalSpan turns byte offsets of a side's normal text into a span of code points of the original.
+func (in *Input) NormalSpan(side audit.Side, start, end int) audit.Span {
+	start, end = in.Normal(side).Original(start, end)
+	return in.Span(side, start, end)
 }
 
 type sideHits struct {
@@ -37,6 +66,16 @@ func (in *Input) Hits(detectorID string, side audit.Side) []Hit {
 		}
 	}
 	return nil
+}
+
+func (in *Input) add(detectorID string, side audit.Side, h Hit) {
+	for i := range in.hits {
+		if in.hits[i].side == side && in.hits[i].detector == detectorID {
+			in.hits[i].hits = append(in.hits[i].hits, h)
+			return
+		}
+	}
+	in.hits = append(in.hits, sideHits{detectorID, side, []Hit{h}})
 }
 
 // Span turns byte offsets on one side into a span of code points; repeated use stays cheap.

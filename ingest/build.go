@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest/cloudevents"
 	"github.com/evenhand/evenhand/sources"
 )
 
@@ -19,7 +20,7 @@ import (
 func (st *state) decode(rec sources.Record, o audit.Origin) *audit.Interaction {
 	h := readHeaders(rec.Headers)
 	st.headerTenant(h)
-	if !st.parse(rec.Value) {
+	if !st.parseAny(rec, h) {
 		return nil
 	}
 	in := &audit.Interaction{}
@@ -37,7 +38,10 @@ func (st *state) decode(rec sources.Record, o audit.Origin) *audit.Interaction {
 	return in
 }
 
-type headers struct{ tenant, eventID, traceparent []byte }
+type headers struct {
+	tenant, eventID, eventTime, traceparent, contentType []byte
+	cloudEvent                                           bool
+}
 
 // readHeaders takes the first header of each name.
 func readHeaders(hs []audit.Header) (h headers) {
@@ -47,8 +51,16 @@ func readHeaders(hs []audit.Header) (h headers) {
 			h.tenant = hs[i].Value
 		case HeaderEventID:
 			h.eventID = hs[i].Value
+		case HeaderEventTime:
+			h.eventTime = hs[i].Value
 		case HeaderTraceparent:
 			h.traceparent = hs[i].Value
+		case cloudevents.HeaderVersion:
+			h.cloudEvent = true
+		default:
+			if isContentType(hs[i].Key) {
+				h.contentType = hs[i].Value
+			}
 		}
 	}
 	return h
@@ -56,12 +68,15 @@ func readHeaders(hs []audit.Header) (h headers) {
 
 // headerTenant runs before the payload is read, so that a broken event is still counted for its tenant.
 func (st *state) headerTenant(h headers) {
+	st.tenant = st.d.boundTenant
 	switch t := string(h.tenant); {
 	case t == "":
-	case ValidTenant(t):
-		st.tenant = t
-	default:
+	case !ValidTenant(t):
 		st.fault("header "+HeaderTenant, BadValue, wantTenant)
+	case st.tenant != "" && t != st.tenant:
+		st.fault("header "+HeaderTenant, TenantMismatch, "differs from the tenant that the topic is bound to")
+	default:
+		st.tenant = t
 	}
 }
 
@@ -75,7 +90,7 @@ func (st *state) setTenant(in *audit.Interaction, h headers) {
 	case len(st.faults) > before || st.tenant == "" && len(h.tenant) > 0: // said already
 	case st.tenant != "":
 		if payload != "" && payload != st.tenant {
-			st.fault(names[fTenant], TenantMismatch, "differs from the tenant of the credential or header")
+			st.fault(names[fTenant], TenantMismatch, "differs from the tenant of the credential, topic or header")
 		}
 	case payload != "":
 		st.tenant = payload
@@ -119,17 +134,30 @@ func (st *state) setIdentity(in *audit.Interaction, h headers, o audit.Origin) (
 	default:
 		at = o.BrokerTime.UTC().Truncate(time.Millisecond)
 		in.TimeAssumed = true
+		if len(h.eventTime) > 0 {
+			at, source = st.headerTime(h.eventTime, at), "header "+HeaderEventTime
+		}
 	}
 	in.Time = at
-	if !in.TimeAssumed {
+	if !in.TimeAssumed || len(h.eventTime) > 0 {
 		latest := o.BrokerTime.UTC().Truncate(day).Add(2 * day) // the end of the day after the broker's
 		if at.Before(earliest) || !at.Before(latest) {
 			st.fault(source, EventTime, "wants a time from 2020-01-01 to the day after the broker's")
 		}
 		skew := at.Sub(o.BrokerTime)
-		in.TimeSuspect = skew > suspectSkew || skew < -suspectSkew
+		in.TimeSuspect = !in.TimeAssumed && (skew > suspectSkew || skew < -suspectSkew)
 	}
 	return given
+}
+
+// headerTime reads the time of HeaderEventTime; otherwise stands for one that cannot be read.
+func (st *state) headerTime(s []byte, otherwise time.Time) time.Time {
+	var t time.Time
+	if err := t.UnmarshalText(s); err != nil || lax(s) {
+		st.fault("header "+HeaderEventTime, BadValue, "wants an RFC 3339 time such as 2026-11-21T10:43:00Z")
+		return otherwise
+	}
+	return t.UTC().Truncate(time.Millisecond)
 }
 
 // setID sets the event's id; version7 says that its own bits tell a time.

@@ -1,5 +1,5 @@
 // Package ingest turns messages of the log into interactions: one strict decoder for the native event
-// (schemas/events/interaction.v1.json). Its HTTP doors are in package door.
+// (schemas/events/interaction.v1.json), which may come inside a CloudEvent or as LiteLLM tells it. Its HTTP doors are in package door.
 //
 // Decode never fails and never panics: a message gives an interaction or a rejection that names every
 // field at fault and holds nothing of its text. It decides from the record alone, so a message that is
@@ -9,6 +9,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,9 +24,12 @@ import (
 
 // Headers of a record that the decoder reads.
 const (
-	HeaderTenant      = "evenhand-tenant"   // stands above the payload's tenant_id
-	HeaderEventID     = "evenhand-event-id" // a UUID for an event without id
-	HeaderTraceparent = "traceparent"       // W3C trace context
+	HeaderTenant  = "evenhand-tenant"   // stands above the payload's tenant_id
+	HeaderEventID = "evenhand-event-id" // a UUID for an event without id
+	// HeaderEventTime is an RFC 3339 time for an event that tells none by itself or by its id: the broker
+	// time of its first delivery, so that a replay finds the row of that day. It stays an assumed time.
+	HeaderEventTime   = "evenhand-event-time"
+	HeaderTraceparent = "traceparent" // W3C trace context
 )
 
 // Limits bound what one event may hold. Zero means the default of that limit.
@@ -42,7 +46,10 @@ func DefaultLimits() Limits { return Limits{Message: 1 << 20, Text: 256 << 10, D
 type Options struct {
 	// DefaultTenant is the tenant of events that name none; "" rejects them.
 	DefaultTenant string
-	Limits        Limits
+	// Tenant is that of all events, whatever they say: the log they come from is bound to its credential.
+	// An event that names another is rejected. "" binds none.
+	Tenant string
+	Limits Limits
 }
 
 // Validate reports every fault at once under the operator's keys.
@@ -68,6 +75,7 @@ func (o Options) Validate() error {
 // Decoder decodes native events. It is safe for concurrent use.
 type Decoder struct {
 	defaultTenant string
+	boundTenant   string
 	limits        Limits
 	states        sync.Pool
 }
@@ -75,7 +83,7 @@ type Decoder struct {
 // NewDecoder makes a decoder.
 func NewDecoder(o Options) *Decoder {
 	def := DefaultLimits()
-	d := &Decoder{defaultTenant: o.DefaultTenant, limits: Limits{
+	d := &Decoder{defaultTenant: o.DefaultTenant, boundTenant: o.Tenant, limits: Limits{
 		Message: orDefault(o.Limits.Message, def.Message),
 		Text:    orDefault(o.Limits.Text, def.Text),
 		Depth:   min(orDefault(o.Limits.Depth, def.Depth), fastjson.MaxDepth),
@@ -132,9 +140,15 @@ func (d *Decoder) Check(rec sources.Record, o audit.Origin, only ...string) (*au
 // Stamp gives the event in its canonical form with the id, and the time when neither the event nor
 // its id tells one, put in where they are absent. It checks only that value is a JSON object.
 func (d *Decoder) Stamp(value []byte, id audit.ID, now time.Time) ([]byte, []Fault) {
+	return d.stamp(value, "", id, now)
+}
+
+// stamp is Stamp for a message in any format, by a sender whose tenant may be known.
+func (d *Decoder) stamp(value []byte, tenant string, id audit.ID, now time.Time) ([]byte, []Fault) {
 	st := d.state()
 	defer d.release(st, len(value))
-	if !st.parse(value) {
+	st.tenant = cmp.Or(d.boundTenant, tenant)
+	if !st.parseAny(sources.Record{Value: value}, headers{}) {
 		return nil, st.faults
 	}
 	out := make([]byte, 0, len(value)+128)

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,23 +82,51 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// A replay carries the broker time of the first delivery: it stands in for the broker's own time, and
+// only there.
+func TestTheTimeOfAReplay(t *testing.T) {
+	const first = "2026-11-19T23:59:59.250Z"
+	want, _ := time.Parse(time.RFC3339, first)
+	if in := accepted(t, `{}`, HeaderEventTime, first); !in.Time.Equal(want) || !in.TimeAssumed || in.TimeSuspect {
+		t.Errorf("time %s, assumed %t, suspect %t", in.Time, in.TimeAssumed, in.TimeSuspect)
+	}
+	if in := accepted(t, `{"timestamp":"2026-11-21T10:43:00Z"}`, HeaderEventTime, first); in.Time.Equal(want) || in.TimeAssumed {
+		t.Errorf("the header stands above the event's own time")
+	}
+	plain, again := accepted(t, `{"response":"x"}`), accepted(t, `{"response":"x"}`, HeaderEventTime, first)
+	if plain.Digest != again.Digest {
+		t.Errorf("the header changes the content's digest")
+	}
+	for bad, reason := range map[string]string{"yesterday": BadValue, "2026-11-19T3:00:00Z": BadValue, "1999-12-31T00:00:00Z": EventTime, "2027-01-01T00:00:00Z": EventTime} {
+		if _, rej := decodeWith(Options{DefaultTenant: "default"}, `{}`, HeaderEventTime, bad); rej == nil || rej.Reason != reason {
+			t.Errorf("%s: %+v, want %s", bad, rej, reason)
+		}
+	}
+}
+
 func TestTenant(t *testing.T) {
-	for _, tc := range []struct{ name, def, header, payload, want string }{
-		{"header", "d", "h", "", "h"},
-		{"header equal to payload", "d", "h", "h", "h"},
-		{"header differs from payload", "d", "h", "p", "tenant_mismatch h"},
-		{"payload", "d", "", "p", "p"},
-		{"default", "d", "", "", "d"},
-		{"none", "", "", "", "tenant_missing "},
-		{"bad header", "d", "a b", "p", "bad_value "},
-		{"bad payload under a header", "d", "h", "a b", "bad_value h"},
+	for _, tc := range []struct{ name, def, bound, header, payload, want string }{
+		{"header", "d", "", "h", "", "h"},
+		{"header equal to payload", "d", "", "h", "h", "h"},
+		{"header differs from payload", "d", "", "h", "p", "tenant_mismatch h"},
+		{"payload", "d", "", "", "p", "p"},
+		{"default", "d", "", "", "", "d"},
+		{"none", "", "", "", "", "tenant_missing "},
+		{"bad header", "d", "", "a b", "p", "bad_value "},
+		{"bad payload under a header", "d", "", "h", "a b", "bad_value h"},
+		{"bound", "d", "b", "", "", "b"},
+		{"bound, header and payload agree", "d", "b", "b", "b", "b"},
+		{"bound, header differs", "d", "b", "h", "", "tenant_mismatch b"},
+		{"bound, payload differs", "d", "b", "", "p", "tenant_mismatch b"},
+		{"bound, both differ", "", "b", "h", "h", "tenant_mismatch b"},
+		{"bound, bad header", "d", "b", "a b", "", "bad_value b"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var headers []string
 			if tc.header != "" {
 				headers = []string{HeaderTenant, tc.header}
 			}
-			in, rej := decodeWith(Options{DefaultTenant: tc.def}, `{"tenant_id":"`+tc.payload+`"}`, headers...)
+			in, rej := decodeWith(Options{DefaultTenant: tc.def, Tenant: tc.bound}, `{"tenant_id":"`+tc.payload+`"}`, headers...)
 			got := ""
 			if in != nil {
 				got = in.Tenant
@@ -344,6 +374,30 @@ func TestOptionsValidate(t *testing.T) {
 	for _, want := range []string{"tenant.default: ", "ingest.text_bytes: -1 is below 0", "ingest.depth: 400 is above 300"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+func TestMembers(t *testing.T) {
+	for _, tc := range []struct{ body, want, code string }{
+		{` { "a" : [1, 2] ,"b":null,"é\n":"x" } `, `a=[1, 2] b=null é\n="x"`, ""},
+		{`{}`, "", ""},
+		{`{"a":1,"a":2}`, "", DuplicateKey},
+		{`[1]`, "", WrongType},
+		{`{"a":[[1]]}`, "", TooDeep},
+		{`{"a":1}x`, "", BadJSON},
+		{"{\"a\":\"\xff\"}", "", InvalidUTF8},
+	} {
+		ms, fault := Members([]byte(tc.body), 2)
+		if fault != nil && fault.Code != tc.code || fault == nil && tc.code != "" {
+			t.Errorf("%s: %v", tc.body, fault)
+		}
+		var got []string
+		for _, name := range slices.Sorted(maps.Keys(ms)) {
+			got = append(got, name+"="+string(ms[name]))
+		}
+		if s := strings.Join(got, " "); s != tc.want {
+			t.Errorf("%s: %s", tc.body, s)
 		}
 	}
 }

@@ -19,6 +19,7 @@ const (
 	MissingField   = "missing_field"   // something that must be there is not
 	EventTime      = "event_time"      // before 2020 or later than the day after the broker's
 	TenantMissing  = "tenant_missing"  // neither header nor payload nor default names a tenant
+	NoInteraction  = "no_interaction"  // a message of another format that tells of no call of a model
 	TenantMismatch = "tenant_mismatch" // header and payload name different tenants
 )
 

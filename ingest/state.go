@@ -23,6 +23,10 @@ type state struct {
 	query   string // original_query beside messages
 	allowed func(field) bool
 
+	foreign    foreign // the format that names tell of
+	looks      int     // names of LiteLLM's
+	translated bool    // what is parsed was made here: it is native or at fault
+
 	collect, push func(key []byte, v *fastjson.Value) // bound once: a closure a call is an allocation
 }
 
@@ -44,6 +48,7 @@ func (st *state) reset() {
 	st.faults = nil
 	st.object, st.tenant, st.query = nil, "", ""
 	st.allowed = nil
+	st.foreign, st.looks, st.translated = native, 0, false
 }
 
 func (st *state) fault(field, code, message string) {
@@ -58,7 +63,8 @@ func (st *state) parse(b []byte) bool {
 		st.fault("", TooLarge, fmt.Sprintf("the event has %d bytes; at most %d are taken", len(b), st.d.limits.Message))
 		return false
 	}
-	switch code, at := st.strict.value(b, st.d.limits.Depth); code {
+	v, code, at := st.value(b)
+	switch code {
 	case "":
 	case InvalidUTF8:
 		st.fault("", code, "not UTF-8 at byte "+strconv.Itoa(at))
@@ -67,12 +73,34 @@ func (st *state) parse(b []byte) bool {
 		st.fault("", code, "nested deeper than "+strconv.Itoa(st.d.limits.Depth)+" levels at byte "+strconv.Itoa(at))
 		return false
 	default:
-		message := "not one JSON object: fault at byte " + strconv.Itoa(at)
-		if len(bytes.TrimSpace(b)) == 0 {
+		message := "not one JSON object"
+		switch {
+		case len(bytes.TrimSpace(b)) == 0:
 			message = "the message is empty; a JSON object is wanted"
+		case at >= 0:
+			message += ": fault at byte " + strconv.Itoa(at)
 		}
 		st.fault("", code, message)
 		return false
+	}
+	o, err := v.Object()
+	if err != nil {
+		st.fault("", WrongType, "wants a JSON object")
+		return false
+	}
+	st.object = o
+	before := len(st.faults)
+	if o.Visit(st.collect); st.foreign != native {
+		st.faults = st.faults[:before] // of names before it was known
+	}
+	return true
+}
+
+// value reads one JSON value. The code is "" when all is well; otherwise at is the offset of the fault, or
+// below 0 where it is not known. Lone surrogates are read as U+FFFD.
+func (st *state) value(b []byte) (v *fastjson.Value, code string, at int) {
+	if code, at = st.strict.value(b, st.d.limits.Depth); code != "" {
+		return nil, code, at
 	}
 	if len(st.strict.lone) > 0 {
 		b = bytes.Clone(b)
@@ -82,23 +110,18 @@ func (st *state) parse(b []byte) bool {
 	}
 	v, err := st.parser.ParseBytes(b)
 	if err != nil { // strict and fastjson disagree: the text of err quotes the input
-		st.fault("", BadJSON, "not one JSON object")
-		return false
+		return nil, BadJSON, -1
 	}
-	o, err := v.Object()
-	if err != nil {
-		st.fault("", WrongType, "wants a JSON object")
-		return false
-	}
-	st.object = o
-	o.Visit(st.collect)
-	return true
+	return v, "", 0
 }
 
 func (st *state) collectField(key []byte, v *fastjson.Value) {
 	f, ok := byName[string(key)]
 	switch {
 	case !ok || st.allowed != nil && !st.allowed(f):
+		if !ok && st.notice(key) {
+			return
+		}
 		st.fault(shown(key), UnknownField, st.unknown(key))
 	case st.values[f] != nil:
 		st.fault(names[f], DuplicateKey, "stands twice in the event")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/failpoint"
 	"github.com/evenhand/evenhand/sinks"
 	"github.com/evenhand/evenhand/sources"
 )
@@ -30,12 +31,15 @@ func (p *Pipeline) decode(ctx context.Context, topic string, epoch int32, ch sou
 		r := &ch.Records[i]
 		o := audit.Origin{Topic: topic, Epoch: epoch, Partition: ch.Partition, Offset: r.Offset, BrokerTime: r.Time}
 		it := &items[i]
-		it.edge, it.bytes = edgeOf(r), int64(len(r.Value)+len(r.Key))
+		it.edge, it.bytes = edgeOf(r), sizeOf(r)
 		in, rej := p.Decode(*r, o)
 		if rej != nil {
 			it.rejected, it.day = rej, r.Time.Unix()/86400
 		} else {
 			it.record = audit.Record{Origin: o, Interaction: in, Verdict: p.Analyze(ctx, in)}
+			if p.Keep != nil {
+				it.record = p.Keep(ctx, it.record)
+			}
 			it.day = in.Time.Unix() / 86400
 		}
 		*r = sources.Record{} // the bytes are let go
@@ -54,8 +58,12 @@ func (p *Pipeline) decode(ctx context.Context, topic string, epoch int32, ch sou
 	if ctx.Err() != nil {
 		return nil
 	}
+	failpoint.Hit(failpoint.Decoded, "")
 	return items
 }
+
+// sizeOf is what a message counts in BatchBytes and BufferBytes.
+func sizeOf(r *sources.Record) int64 { return int64(len(r.Value) + len(r.Key)) }
 
 // batch is one contiguous range a partition, growing.
 type batch struct {
@@ -77,6 +85,10 @@ func (s *session) newBatch() *batch {
 
 func (b *batch) empty() bool { return len(b.ranges) == 0 }
 
+// mixedDays is from how many event days on a batch may hold twice as much: in tables with a partition a
+// day each day of a batch is a part of its own, and making one costs as much as some hundred rows.
+const mixedDays = 8
+
 // full tells whether the item belongs into the next batch.
 func (b *batch) full(c Config, it item) bool {
 	n := len(b.Records) + len(b.Rejected)
@@ -84,7 +96,11 @@ func (b *batch) full(c Config, it item) bool {
 		return false
 	}
 	_, known := b.days[it.day]
-	return n >= c.BatchRows || b.bytes+it.bytes > c.BatchBytes || !known && len(b.days) >= maxDays
+	rows, bytes := c.BatchRows, c.BatchBytes
+	if len(b.days) >= mixedDays && c.BufferBytes >= 8*c.BatchBytes {
+		rows, bytes = 2*rows, 2*bytes
+	}
+	return n >= rows || b.bytes+it.bytes > bytes || !known && len(b.days) >= maxDays
 }
 
 // rangeOf gives the partition's range, begun where the partition was left.
@@ -132,10 +148,12 @@ func (b *batch) reach(part int, next int64) {
 	b.s.pos[part] = next
 }
 
-// cut closes the batch: its markers are complete.
+// cut completes the markers of what the batch holds; it may grow and be cut again.
 func (b *batch) cut() {
+	b.Markers = b.Markers[:0]
 	for _, part := range b.order {
 		m := b.ranges[part]
+		m.End = b.s.p.track.end(part)
 		m.Skipped = uint32(m.Hi - m.Lo + 1 - int64(m.Rows) - int64(m.Rejected))
 		b.Markers = append(b.Markers, *m)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 // world is a log, a store and a stream in memory, with the faults that a test plants.
 type world struct {
+	ask       func(context.Context, []audit.Record) // Parts.Ask
 	mu        sync.Mutex
 	log       map[int][]sources.Record // by partition, offsets ascending, holes allowed
 	start     map[int]int64
@@ -30,9 +32,15 @@ type world struct {
 	letters   []string // dead letters
 	order     []string // what happened: "marker", "dead", "publish", "commit"
 
-	sendFails   int // so many Sends fail as unavailable first
+	sendFails   int       // so many Sends fail as unavailable first
+	downUntil   time.Time // Sends fail as unavailable until then
+	publishBad  int       // so many calls of Publish and DeadLetter are refused as invalid first
+	handedOut   int64     // bytes of records that Fetch gave
+	tries       int       // of Send
+	config      func(*Config)
 	refuse      map[string]bool
 	commitFails bool
+	pipeline    *Pipeline
 	replacedAt  []int32
 	gaps        []string
 	skippedN    int
@@ -83,17 +91,21 @@ func (w *world) run(t *testing.T) {
 
 func (w *world) runUntilDone(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), max(20*time.Second, 2*time.Until(w.downUntil)))
 	defer cancel()
 	w.stop = cancel
 	cfg := DefaultConfig()
 	cfg.BatchRows, cfg.BatchAge, cfg.DrainTimeout = 5, 10*time.Millisecond, time.Second
+	if w.config != nil {
+		w.config(&cfg)
+	}
 	p, err := New(cfg, Parts{Source: w, Store: w, Publisher: w, Observer: w, Decode: decodeFake, Analyze: func(_ context.Context, in *audit.Interaction) *audit.Verdict {
 		return &audit.Verdict{ResultID: in.ID, Status: audit.Done}
-	}})
+	}, Ask: w.ask})
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.pipeline = p
 	if err := p.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -138,11 +150,12 @@ func (w *world) Bounds(_ context.Context, p int) (int64, int64, error) {
 func (w *world) Fetch(ctx context.Context, p int, offset int64, maxBytes int) (sources.Chunk, error) {
 	w.mu.Lock()
 	start, end := w.start[p], w.end[p]
-	ch := sources.Chunk{Partition: p, From: offset, Next: offset}
+	ch := sources.Chunk{Partition: p, From: offset, Next: offset, End: end}
 	for _, r := range w.log[p] {
 		if r.Offset >= offset && (len(ch.Records) == 0 || maxBytes > 1 && len(ch.Records) < 3) {
 			ch.Records = append(ch.Records, r)
 			ch.Next = r.Offset + 1
+			w.handedOut += int64(len(r.Value))
 		}
 	}
 	w.mu.Unlock()
@@ -166,9 +179,7 @@ func (w *world) Commit(_ context.Context, next map[int]int64) error {
 		w.stop()
 		return sources.ErrGenerationEnded
 	}
-	for p, n := range next {
-		w.committed[p] = n
-	}
+	maps.Copy(w.committed, next)
 	if w.done(w) {
 		w.stop()
 	}
@@ -188,7 +199,8 @@ func (f *fakePrepared) Send(context.Context) error {
 	w := f.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sendFails > 0 {
+	w.tries++
+	if w.sendFails > 0 || time.Now().Before(w.downUntil) {
 		w.sendFails--
 		return audit.E("fake", audit.KindUnavailable, errors.New("down"))
 	}
@@ -240,6 +252,10 @@ func (w *world) Events(_ context.Context, m sinks.Marker) (evs []audit.StreamEve
 func (w *world) Publish(_ context.Context, evs []audit.StreamEvent) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.publishBad > 0 {
+		w.publishBad--
+		return audit.E("fake", audit.KindInvalid, errors.New("refused"))
+	}
 	w.order = append(w.order, "publish")
 	for _, e := range evs {
 		w.published = append(w.published, e.AuditID.String())
@@ -250,6 +266,10 @@ func (w *world) Publish(_ context.Context, evs []audit.StreamEvent) error {
 func (w *world) DeadLetter(_ context.Context, rs []audit.Rejected) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.publishBad > 0 {
+		w.publishBad--
+		return audit.E("fake", audit.KindInvalid, errors.New("refused"))
+	}
 	w.order = append(w.order, "dead")
 	for _, r := range rs {
 		w.letters = append(w.letters, string(r.Value))
@@ -276,6 +296,9 @@ func (w *world) tiles(t *testing.T, epoch int32, part int, from int64) {
 		}
 		if got := int64(m.Rows) + int64(m.Rejected) + int64(m.Skipped); got != m.Hi-m.Lo+1 {
 			t.Errorf("marker [%d,%d] accounts for %d offsets", m.Lo, m.Hi, got)
+		}
+		if m.Reason == "" && (m.End <= m.Hi || m.End > w.end[part]) {
+			t.Errorf("marker [%d,%d] says that the log ended at %d, it ends at %d", m.Lo, m.Hi, m.End, w.end[part])
 		}
 		next = m.Hi + 1
 	}

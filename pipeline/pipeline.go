@@ -6,8 +6,10 @@
 // written again, a range with one is only published again. Positions are committed inside the
 // generation that fetched, after store, stream and dead letters.
 //
-// At most two batches are in flight: one fills while one is written; when the write stage is slow,
-// nothing more is fetched. The package imports seams only.
+// At most two batches are in flight: one fills while one is written. One budget bounds the bytes of
+// all messages that were fetched and not committed: when the write stage is slow or the store is
+// away, nothing more is fetched, and the log is the queue. A failure that may pass is tried again for
+// ever; Run ends with its context and nothing else. The package imports seams only.
 package pipeline
 
 import (
@@ -27,13 +29,19 @@ import (
 type Config struct {
 	// Workers is the number of goroutines that decode and detect. Default GOMAXPROCS; 1..256.
 	Workers int
-	// BatchRows, BatchBytes (of undecoded messages) and BatchAge cut a batch, whichever comes first.
+	// BatchRows, BatchBytes (of undecoded messages) and BatchAge cut a batch, whichever comes first; twice
+	// as many rows and bytes when eight event days or more are mixed in it. One that is old enough
+	// grows while the one before it is written.
 	// Defaults 10,000, 16 MiB, 1 s.
 	BatchRows  int
 	BatchBytes int64
 	BatchAge   time.Duration
-	// FetchBytes is about how much one fetch of one partition brings. Default 2 MiB.
+	// FetchBytes is about how much one fetch of one partition brings. Default 2 MiB; less when many
+	// partitions share BufferBytes.
 	FetchBytes int
+	// BufferBytes bounds the messages, unpacked, that were fetched and are not committed, over all
+	// partitions; at least twice BatchBytes. Default 256 MiB.
+	BufferBytes int64
 	// DrainTimeout bounds the last write after the generation or the program ends. Default 10 s.
 	DrainTimeout time.Duration
 }
@@ -43,7 +51,7 @@ const maxDays = 90
 
 // DefaultConfig gives the defaults.
 func DefaultConfig() Config {
-	return Config{Workers: runtime.GOMAXPROCS(0), BatchRows: 10_000, BatchBytes: 16 << 20, BatchAge: time.Second, FetchBytes: 2 << 20, DrainTimeout: 10 * time.Second}
+	return Config{Workers: runtime.GOMAXPROCS(0), BatchRows: 10_000, BatchBytes: 16 << 20, BatchAge: time.Second, FetchBytes: 2 << 20, BufferBytes: 256 << 20, DrainTimeout: 10 * time.Second}
 }
 
 // Validate reports every fault at once.
@@ -58,6 +66,10 @@ func (c Config) Validate() error {
 	between("batch_rows", int64(c.BatchRows), 1, 100_000)
 	between("batch_bytes", c.BatchBytes, 1<<16, 256<<20)
 	between("fetch_bytes", int64(c.FetchBytes), 1<<16, 64<<20)
+	between("buffer_bytes", c.BufferBytes, 1<<20, 64<<30)
+	if c.BufferBytes < 2*c.BatchBytes {
+		errs = append(errs, fmt.Errorf("pipeline.buffer_bytes: %d is less than twice pipeline.batch_bytes (%d): one batch fills while one is written", c.BufferBytes, c.BatchBytes))
+	}
 	if c.BatchAge < 10*time.Millisecond || c.BatchAge > time.Minute {
 		errs = append(errs, fmt.Errorf("pipeline.batch_age: %v is not in 10ms..1m", c.BatchAge))
 	}
@@ -74,10 +86,14 @@ type Parts struct {
 	// concurrent use and keep no reference to the record's bytes in an interaction.
 	Decode    func(r sources.Record, o audit.Origin) (*audit.Interaction, *audit.Rejected)
 	Analyze   func(ctx context.Context, in *audit.Interaction) *audit.Verdict
+	Keep      func(ctx context.Context, r audit.Record) audit.Record // what is kept of a record; nil: all of it
 	Store     sinks.Store
 	Publisher sinks.Publisher
-	Observer  Observer // nil: nobody looks
-	Logger    *slog.Logger
+	// Ask is given what a batch stored, while its verdicts are published, and asks others for more (a judge).
+	// What it misses is made up for elsewhere: it holds nothing up, and must return soon. nil asks for nothing.
+	Ask      func(ctx context.Context, rs []audit.Record)
+	Observer Observer // nil: nobody looks
+	Logger   *slog.Logger
 }
 
 // Observer is told what happens; its methods must be fast and safe for concurrent use.
@@ -104,7 +120,11 @@ type Stats struct {
 type Pipeline struct {
 	cfg Config
 	Parts
+	track tracker
 }
+
+// Progress tells how far the pipeline is, for readiness and metrics. It is safe for concurrent use.
+func (p *Pipeline) Progress() Progress { return p.track.progress() }
 
 // New checks the configuration; a fault is of KindInvalid.
 func New(cfg Config, p Parts) (*Pipeline, error) {
@@ -129,6 +149,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 // serve owns the claims of one generation until it ends.
 func (p *Pipeline) serve(ctx context.Context, g sources.Generation) error {
 	claims := g.Claims()
+	defer p.track.leave()
 	for ctx.Err() == nil {
 		s, err := p.open(ctx, g, claims)
 		if err != nil {

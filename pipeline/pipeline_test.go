@@ -1,12 +1,16 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/sources"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -160,5 +164,50 @@ func TestARefusedRowIsDeadLetteredAlone(t *testing.T) {
 	w.tiles(t, 0, 0, 0)
 	if len(w.rows) != 4 || len(w.rejected) != 1 || len(w.letters) != 1 || len(w.published) != 4 {
 		t.Errorf("rows %d, rejected %d, letters %v, published %d", len(w.rows), len(w.rejected), w.letters, len(w.published))
+	}
+	for _, r := range w.rejected {
+		if string(r.Value) != string(w.log[0][2].Value) {
+			t.Errorf("the dead letter holds %q, not the message as it came", r.Value)
+		}
+	}
+}
+
+// What is kept of a record is what Keep leaves of it, and the verdict that goes with it.
+func TestKeep(t *testing.T) {
+	p := &Pipeline{Parts: Parts{
+		Decode: decodeFake, Analyze: func(context.Context, *audit.Interaction) *audit.Verdict { return &audit.Verdict{RuleSet: "raw"} },
+		Keep: func(_ context.Context, r audit.Record) audit.Record {
+			in := *r.Interaction
+			in.Response = "masked after " + r.Verdict.RuleSet
+			r.Interaction = &in
+			return r
+		},
+	}}
+	items := p.decode(t.Context(), "t", 0, sources.Chunk{Records: []sources.Record{{Value: []byte("a")}}})
+	if len(items) != 1 || items[0].record.Interaction == nil || items[0].record.Interaction.Response != "masked after raw" {
+		t.Errorf("%+v", items)
+	}
+}
+
+// What a batch stored is handed on to be asked about, each once, and only once it is stored; who asks may
+// fail as it likes.
+func TestMoreIsAskedForBesidePublishing(t *testing.T) {
+	w := newWorld()
+	w.produce(0, values(12)...)
+	w.produce(1, "a", "bad1")
+	asked := map[string]int{}
+	w.ask = func(_ context.Context, rs []audit.Record) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, r := range rs {
+			asked[r.Interaction.Response]++
+		}
+		if len(w.markers) == 0 {
+			t.Error("asked before anything was stored")
+		}
+	}
+	w.run(t)
+	if len(asked) != 13 || asked["a"] != 1 {
+		t.Errorf("asked %v", asked)
 	}
 }

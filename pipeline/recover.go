@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/failpoint"
 	"github.com/evenhand/evenhand/sinks"
 	"github.com/evenhand/evenhand/sources"
 )
@@ -148,6 +149,7 @@ func (p *Pipeline) republish(ctx context.Context, g sources.Generation, m sinks.
 	}
 	p.Logger.Info("range is in the store already, published again", "partition", m.Partition, "lo", m.Lo, "hi", m.Hi, "events", len(evs))
 	p.Observer.Skipped(m.Partition, m.Lo, m.Hi)
+	failpoint.Hit(failpoint.Republished, "")
 	return nil
 }
 
@@ -165,9 +167,15 @@ func (p *Pipeline) markGap(ctx context.Context, g sources.Generation, partition 
 	return pr.Send(ctx)
 }
 
-// retry runs do until it succeeds, ctx ends, or the fault is in the data or the generation; back-off
-// grows from 100 ms to 10 s with jitter, without an end.
+// retry runs do until it succeeds, ctx ends, or the generation or the position is lost; back-off grows
+// from 100 ms to 10 s with jitter, without an end. No error of store or stream ends the pipeline: what
+// cannot be mended by waiting is mended by people, and until then nothing is committed past it.
 func (p *Pipeline) retry(ctx context.Context, stage string, do func() error) error {
+	return p.retryUnless(ctx, stage, do, func(error) bool { return false })
+}
+
+// retryUnless is retry that also gives up on errors that final picks.
+func (p *Pipeline) retryUnless(ctx context.Context, stage string, do func() error, final func(error) bool) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 10*time.Second
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
@@ -175,10 +183,7 @@ func (p *Pipeline) retry(ctx context.Context, stage string, do func() error) err
 		if err == nil {
 			return struct{}{}, nil
 		}
-		if audit.KindOf(err) == audit.KindInvalid || errors.Is(err, sources.ErrGenerationEnded) || isOutOfRange(err) {
-			return struct{}{}, backoff.Permanent(err)
-		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, sources.ErrGenerationEnded) || isOutOfRange(err) || final(err) {
 			return struct{}{}, backoff.Permanent(err)
 		}
 		p.Observer.Retried(stage, audit.KindOf(err))
@@ -191,6 +196,8 @@ func (p *Pipeline) retry(ctx context.Context, stage string, do func() error) err
 	}
 	return err
 }
+
+func isInvalid(err error) bool { return audit.KindOf(err) == audit.KindInvalid }
 
 func isOutOfRange(err error) bool {
 	var out *sources.OutOfRangeError

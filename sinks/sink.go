@@ -1,10 +1,13 @@
 // Package sinks holds the seams through which results go out: the store of record (Store), which
-// blocks the commit and keeps the commit markers, and the publisher of messages (Publisher).
-// Subpackages implement them: clickhouse, stream.
+// blocks the commit and keeps the commit markers, the publisher of messages (Publisher), and the
+// tracker where people get work (Tracker).
+// Subpackages implement them: clickhouse, stream; linear, webhook.
 package sinks
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -30,6 +33,7 @@ type Marker struct {
 	Reason     string // "" for a written range, "gap" for offsets that the log no longer held
 	First      Edge   // first and last record of the range; zero when the range holds none
 	Last       Edge
+	End        int64 // the offset after the log's last record as heard last before the batch was cut; 0 is unknown
 }
 
 // Batch is a list of contiguous offset ranges, one per partition, with all that came of them.
@@ -64,4 +68,20 @@ type Prepared interface {
 type Publisher interface {
 	Publish(ctx context.Context, events []audit.StreamEvent) error
 	DeadLetter(ctx context.Context, rejected []audit.Rejected) error
+}
+
+// Resolve drops markers that overlap one of a higher generation, and orders the rest by Lo.
+func Resolve(ms []Marker) []Marker {
+	byGen := slices.Clone(ms)
+	slices.SortStableFunc(byGen, func(a, b Marker) int { return cmp.Compare(b.Generation, a.Generation) })
+	var kept []Marker
+	for _, m := range byGen {
+		if !slices.ContainsFunc(kept, func(k Marker) bool {
+			return k.Generation > m.Generation && k.Lo <= m.Hi && m.Lo <= k.Hi
+		}) {
+			kept = append(kept, m)
+		}
+	}
+	slices.SortFunc(kept, func(a, b Marker) int { return cmp.Or(cmp.Compare(a.Lo, b.Lo), cmp.Compare(a.Hi, b.Hi)) })
+	return kept
 }

@@ -25,6 +25,7 @@ type Record struct {
 type Chunk struct {
 	Partition  int
 	From, Next int64
+	End        int64 // the offset after the log's last record when this was read; lag is what lies before it
 	Records    []Record
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
 )
 
 // FaultCode names what is wrong.
@@ -15,18 +16,26 @@ type FaultCode string
 
 // The faults that check finds.
 const (
-	FaultGap             FaultCode = "gap"                   // offsets that no marker covers
-	FaultOverlap         FaultCode = "overlap"               // two markers of one generation cover the same offsets
-	FaultMarkerSum       FaultCode = "marker_sum"            // rows, rejected and skipped are not the range's length
-	FaultRowsMissing     FaultCode = "rows_missing"          // more distinct keys or fewer rows than the markers say
-	FaultRejectedMissing FaultCode = "rejected_missing"      // rejected rows and markers differ
-	FaultOffsetTwice     FaultCode = "offset_twice"          // an offset is both stored and rejected, or stored twice
-	FaultVerdictMissing  FaultCode = "verdict_missing"       // an interaction without a hot verdict
-	FaultVerdictOrphan   FaultCode = "verdict_orphan"        // a hot verdict whose interaction never followed
-	FaultCurrentMissing  FaultCode = "audit_current_missing" // an interaction without its flat row
-	FaultCurrentOrphan   FaultCode = "audit_current_orphan"  // a flat row without its interaction
-	FaultCurrentUnequal  FaultCode = "audit_current_unequal" // the flat row says other than the facts
-	FaultKeyWrong        FaultCode = "key_wrong"             // event_day, sort_ts or time do not agree
+	FaultGap              FaultCode = "gap"                   // offsets that no marker covers
+	FaultOverlap          FaultCode = "overlap"               // two markers of one generation cover the same offsets
+	FaultMarkerSum        FaultCode = "marker_sum"            // rows, rejected and skipped are not the range's length
+	FaultRowsMissing      FaultCode = "rows_missing"          // more distinct keys or fewer rows than the markers say
+	FaultRejectedMissing  FaultCode = "rejected_missing"      // rejected rows and markers differ
+	FaultOffsetTwice      FaultCode = "offset_twice"          // an offset is both stored and rejected, or stored twice
+	FaultVerdictMissing   FaultCode = "verdict_missing"       // an interaction without a hot verdict
+	FaultVerdictOrphan    FaultCode = "verdict_orphan"        // a hot verdict whose interaction never followed
+	FaultCurrentMissing   FaultCode = "audit_current_missing" // an interaction without its flat row
+	FaultCurrentOrphan    FaultCode = "audit_current_orphan"  // a flat row without its interaction
+	FaultCurrentUnequal   FaultCode = "audit_current_unequal" // the flat row says other than the facts
+	FaultKeyWrong         FaultCode = "key_wrong"             // event_day, sort_ts or time do not agree
+	FaultVerdictTwice     FaultCode = "verdict_twice"         // two hot verdicts of one event and content
+	FaultDoubled          FaultCode = "doubled"               // one event and content under two days, though its time was not assumed
+	FaultTextOrphan       FaultCode = "text_orphan"           // text whose interaction or rejection never followed
+	FaultUserOrphan       FaultCode = "user_orphan"           // the same of interaction_users
+	FaultDeliveryMissing  FaultCode = "delivery_missing"      // a message of the log, taken in by the group, that is neither stored nor rejected
+	FaultUnpublished      FaultCode = "result_unpublished"    // a stored result that its topic lacks
+	FaultRollupUnequal    FaultCode = "rollup_unequal"        // cells of an hour that are not what the read model gives
+	FaultRollupDayUnequal FaultCode = "rollup_daily_unequal"  // cells of a day that are not the sums of its hours
 )
 
 // Fault is one thing that is wrong. It names places and ids, never text.
@@ -41,6 +50,7 @@ type Fault struct {
 	Day       string    `json:"day,omitempty"`
 	Columns   []string  `json:"columns,omitempty"` // of audit_current_unequal
 	Events    []string  `json:"events,omitempty"`  // up to ten examples
+	Cells     []string  `json:"cells,omitempty"`   // of rollups: up to ten, each its hour or day, dim and value
 }
 
 // PartitionReport is the tiling of one partition and epoch.
@@ -55,6 +65,7 @@ type PartitionReport struct {
 	Rejected  uint64 `json:"rejected"`
 	Skipped   uint64 `json:"skipped"`
 	Stored    uint64 `json:"stored"`             // interactions whose first delivery lies here
+	Purged    uint64 `json:"purged,omitzero"`    // the same of months that retention deleted
 	Lost      uint64 `json:"lost"`               // offsets that the log no longer held: markers of reason gap
 	Recounted bool   `json:"recounted,omitzero"` // a marker is covered in part: its rows were taken from the tables
 }
@@ -68,13 +79,39 @@ type Report struct {
 	Current      uint64            `json:"audit_current"`
 	Verdicts     uint64            `json:"verdicts"` // current ones of the hot path
 	Rejected     uint64            `json:"rejected"`
-	Duplicates   uint64            `json:"duplicates"`   // deliveries beyond the first of a key
-	IDConflicts  uint64            `json:"id_conflicts"` // ids that came with other content
-	OtherDays    uint64            `json:"other_days"`   // ids that stand under two event days, as a re-send after midnight does
-	InFlight     uint64            `json:"in_flight"`    // interactions that no marker covers yet
+	Duplicates   uint64            `json:"duplicates"`          // deliveries beyond the first of a key
+	IDConflicts  uint64            `json:"id_conflicts"`        // ids that came with other content
+	Conflicts    []string          `json:"conflicts,omitempty"` // up to ten of them
+	OtherDays    uint64            `json:"other_days"`          // ids that stand under two event days, as a re-send after midnight does
+	InFlight     uint64            `json:"in_flight"`           // interactions that no marker covers yet
+	Purged       uint64            `json:"purged"`              // interactions of months that retention deleted; what holds kept of them included
+	Log          *LogReport        `json:"log,omitempty"`       // absent when the brokers were not asked
+	Rollups      *RollupReport     `json:"rollups,omitempty"`   // absent before the job's first run
 	Faults       []Fault           `json:"faults"`
+	Summary
 
-	progress func(step string, i, n int)
+	opt    CheckOptions
+	purged purges
+}
+
+// Summary is what one looks at first; the crash tests end with the same fields.
+type Summary struct {
+	Kills  uint64 `json:"kills"`  // processes that were killed: a check kills none
+	Events uint64 `json:"events"` // distinct interactions
+	Lost   uint64 `json:"lost"`   // offsets without a marker or gone from the log unread, and messages that are nowhere
+	Double uint64 `json:"double"` // rows beyond the first of an event and content, and offsets in two places
+}
+
+// CheckOptions say how far a check goes. The zero value looks at the store alone.
+type CheckOptions struct {
+	// Log is the brokers' side; nil leaves out what only it can show.
+	Log Log
+	// AtRest says that nothing is being written: what the newest batches left is judged too.
+	AtRest bool
+	// AllRollups compares the rollups of all event days, as AtRest does, not of the last week only.
+	AllRollups bool
+	// Progress, when not nil, hears of each part that is done: the step's name and part i of n.
+	Progress func(step string, i, n int)
 }
 
 // grace is how long after a row others may still be written that belong to it, as long as the
@@ -91,28 +128,52 @@ func (r *Report) fault(f Fault) { r.Faults = append(r.Faults, f) }
 
 // tell reports that part i of n of a step is done.
 func (r *Report) tell(step string, i, n int) {
-	if r.progress != nil {
-		r.progress(step, i, n)
+	if r.opt.Progress != nil {
+		r.opt.Progress(step, i, n)
 	}
 }
 
-// Check is CheckWith without progress.
-func (s *Store) Check(ctx context.Context) (*Report, error) { return s.CheckWith(ctx, nil) }
+// summarize fills the summary from the faults.
+func (r *Report) summarize() {
+	r.Summary = Summary{Events: r.Interactions}
+	for _, p := range r.Partitions {
+		r.Lost += p.Lost
+	}
+	for _, f := range r.Faults {
+		switch f.Code {
+		case FaultGap, FaultDeliveryMissing:
+			r.Lost += f.Count
+		case FaultDoubled, FaultOffsetTwice:
+			r.Double += f.Count
+		}
+	}
+}
 
-// CheckWith compares markers, facts and the read model of the whole store. It may run while events
-// come in: what no marker covers yet is counted, not judged. It reads every key once, in chunks of
-// days: memory does not grow with the store, since what is large spills to disk; ten million
-// interactions take some minutes on two busy cores.
-//
-// progress, when not nil, hears of each part that is done: the step's name and part i of n.
-func (s *Store) CheckWith(ctx context.Context, progress func(step string, i, n int)) (*Report, error) {
-	r := &Report{At: time.Now().UTC().Truncate(time.Millisecond), Partitions: []PartitionReport{}, Faults: []Fault{}, progress: progress}
-	for _, step := range []func(context.Context, *Report) error{s.checkLog, s.checkTotals, s.checkOffsets, s.checkDays} {
+// Check is CheckWith of the store alone.
+func (s *Store) Check(ctx context.Context) (*Report, error) {
+	return s.CheckWith(ctx, CheckOptions{})
+}
+
+// CheckWith compares markers, facts and the read model of the whole store, and with a Log the store
+// with what the brokers still hold. It may run while events come in: what no marker covers yet is
+// counted, not judged. It reads every key once, in chunks of days: memory does not grow with the
+// store, since what is large spills to disk (with a Log it takes 28 bytes a message and 8 a result
+// held there); ten million interactions take some minutes on two busy cores.
+func (s *Store) CheckWith(ctx context.Context, opt CheckOptions) (*Report, error) {
+	r := &Report{At: time.Now().UTC().Truncate(time.Millisecond), Partitions: []PartitionReport{}, Faults: []Fault{}, opt: opt}
+	for _, step := range []func(context.Context, *Report) error{s.checkPurged, s.checkBrokers, s.checkLog, s.checkTotals, s.checkOffsets, s.checkPurged, s.checkDays, s.checkRejectedTexts, s.checkRollups} {
 		if err := step(ctx, r); err != nil {
 			return r, err
 		}
 	}
+	r.summarize()
 	return r, nil
+}
+
+// checkPurged reads what retention deleted; the other steps count it as it was.
+func (s *Store) checkPurged(ctx context.Context, r *Report) (err error) {
+	r.purged, err = s.purges(ctx)
+	return err
 }
 
 type logKey struct {
@@ -173,16 +234,20 @@ func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []ma
 			ranges = append(ranges, span{t.from, t.to})
 		}
 	}
-	stored, err := s.held(ctx, "interactions", k, ranges)
+	stored, err := s.held(ctx, r, "interactions", k, ranges)
 	if err != nil {
 		return err
 	}
-	refused, err := s.held(ctx, "rejected", k, ranges)
+	refused, err := s.held(ctx, r, "rejected", k, ranges)
 	if err != nil {
 		return err
 	}
 	p.Stored = stored[0]
 	rejected, rest := refused[0], 1
+	// Of ranges that were recounted, the rows of deleted months are not in the tables any more.
+	purged, unknown := r.purged.of("interactions", k, ranges[1:])
+	purgedRejected, unknownRejected := r.purged.of("rejected", k, ranges[1:])
+	p.Purged, rejected = purged, rejected+purgedRejected
 	for _, t := range tiles {
 		length := uint64(t.to - t.from + 1)
 		switch {
@@ -199,14 +264,15 @@ func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []ma
 			p.Rows, p.Rejected, p.Skipped, p.Recounted = p.Rows+n, p.Rejected+m, p.Skipped+length-n-m, true
 		}
 	}
-	if p.Stored > p.Rows {
-		fault(FaultRowsMissing, p.Stored-p.Rows, p.Lo, p.Hi)
+	if had := p.Stored + p.Purged; had > p.Rows+unknown {
+		fault(FaultRowsMissing, had-p.Rows, p.Lo, p.Hi)
 	}
-	if rejected != p.Rejected {
+	if rejected < p.Rejected || rejected > p.Rejected+unknownRejected {
 		fault(FaultRejectedMissing, max(rejected, p.Rejected)-min(rejected, p.Rejected), p.Lo, p.Hi)
 	}
 	r.Partitions = append(r.Partitions, p)
 	r.Rows += p.Rows
+	r.Purged += p.Purged
 	r.Rejected += rejected
 	return nil
 }
@@ -214,8 +280,8 @@ func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []ma
 // rangesAtOnce bounds the width of a query of held.
 const rangesAtOnce = 200
 
-// held counts the rows of a partition in each of some ranges of offsets.
-func (s *Store) held(ctx context.Context, table string, k logKey, ranges []span) (counts []uint64, err error) {
+// held counts the rows of a partition in each of some ranges of offsets, without those of deleted months.
+func (s *Store) held(ctx context.Context, r *Report, table string, k logKey, ranges []span) (counts []uint64, err error) {
 	for some := range slices.Chunk(ranges, rangesAtOnce) {
 		lo, hi := some[0].lo, some[0].hi
 		var columns []string
@@ -225,6 +291,7 @@ func (s *Store) held(ctx context.Context, table string, k logKey, ranges []span)
 		}
 		q := s.from(table).current().and("topic = ?", k.topic).and("epoch = ?", k.epoch).and("partition = ?", k.partition).
 			and("offset >= ?", lo).and("offset <= ?", hi)
+		r.purged.standing(s, table, q)
 		var ns []uint64
 		if err := s.one(ctx, "store: check partition", q.sql("["+strings.Join(columns, ", ")+"]", ""), q.args, &ns); err != nil {
 			return nil, err
@@ -243,16 +310,50 @@ func (s *Store) checkTotals(ctx context.Context, r *Report) error {
 	if err := s.one(ctx, op, s.from("audit_current").current().sql("count()", ""), nil, &r.Current); err != nil {
 		return err
 	}
-	var stored uint64
-	for _, p := range r.Partitions {
-		stored += p.Stored
+	standing, stored, had := r.Interactions, uint64(0), uint64(0)
+	if r.Purged > 0 {
+		if err := s.one(ctx, op, r.purged.standing(s, "interactions", s.from("interactions").current()).sql("count()", ""), nil, &standing); err != nil {
+			return err
+		}
 	}
-	r.InFlight = r.Interactions - min(stored, r.Interactions)
-	r.Duplicates = r.Rows - min(stored, r.Rows)
-	// Both are rare: the groups that have one row are dropped as they are made, and large states spill.
-	groups := s.from("interactions").current().sql("min(content_digest) != max(content_digest) AS conflict, min(event_day) != max(event_day) AS days",
+	for _, p := range r.Partitions {
+		stored, had = stored+p.Stored, had+p.Stored+p.Purged
+	}
+	r.InFlight = standing - min(stored, standing)
+	r.Duplicates = r.Rows - min(had, r.Rows)
+	return s.checkIDs(ctx, r)
+}
+
+// checkIDs looks at ids that have more than one row. They are rare: groups of one row are dropped as
+// they are made, and large states spill.
+func (s *Store) checkIDs(ctx context.Context, r *Report) error {
+	const op = "store: check ids"
+	groups := s.from("interactions").current().sql(`event_id, min(content_digest) != max(content_digest) AS conflict, min(event_day) != max(event_day) AS days`,
 		"GROUP BY tenant_id, event_id HAVING count() > 1")
-	return s.one(ctx, op, "SELECT countIf(conflict), countIf(days) FROM ("+groups+") SETTINGS "+spill, nil, &r.IDConflicts, &r.OtherDays)
+	var conflicts []uuid.UUID
+	err := s.one(ctx, op, "SELECT countIf(conflict), groupArrayIf(10)(event_id, conflict), countIf(days) FROM ("+groups+") SETTINGS "+spill, nil, &r.IDConflicts, &conflicts, &r.OtherDays)
+	if err != nil {
+		return err
+	}
+	r.Conflicts = texts(conflicts)
+	// A day is a function of the event's own time or id, so only an assumed time may give two.
+	twice := s.from("interactions").current().sql("event_id, count() - 1 AS more", "GROUP BY tenant_id, event_id, content_digest HAVING count() > 1 AND max(time_assumed) = 0")
+	var n uint64
+	var events []uuid.UUID
+	if err := s.one(ctx, op, "SELECT toUInt64(sum(more)), groupArray(10)(event_id) FROM ("+twice+") SETTINGS "+spill, nil, &n, &events); err != nil {
+		return err
+	}
+	if n > 0 {
+		r.fault(Fault{Code: FaultDoubled, Count: n, Events: texts(events)})
+	}
+	return nil
+}
+
+func texts(ids []uuid.UUID) (out []string) {
+	for _, id := range ids {
+		out = append(out, id.String())
+	}
+	return out
 }
 
 // checkOffsets looks for offsets that stand in two places.

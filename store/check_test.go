@@ -188,6 +188,82 @@ func TestCheckFindsEachFault(t *testing.T) {
 	}
 }
 
+// rolled writes the rollups of the days before today as the job does, with its watermark.
+func rolled(f *fixture) {
+	days, err := f.Rollups(f.Context(), noon.AddDate(0, 0, -30), noon.AddDate(0, 0, 1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, d := range days {
+		for _, hours := range d.Shares {
+			columns, sql, args := f.HourlyCells(d, hours)
+			f.exec("INSERT INTO {{db}}.rollup_hourly ("+columns+") "+sql, args...)
+		}
+		columns, sql, args := f.DailyCells(d)
+		f.exec("INSERT INTO {{db}}.rollup_daily ("+columns+") "+sql, args...)
+	}
+	f.insert("job_runs", row{"job": store.JobRollup, "started_at": time.Now(), "run_id": audit.NewID(time.Now()).String(), "status": "done", "watermark": time.Now().Add(time.Hour)})
+}
+
+func TestCheckOfRollups(t *testing.T) {
+	const wrong = "INSERT INTO {{db}}.rollup_%[1]s SELECT * REPLACE (version + 1 AS version, %[2]s) FROM {{db}}.rollup_%[1]s FINAL WHERE %[3]s"
+	older := sample("acme", 0)
+	older.id, older.content, older.at = audit.DeriveID("older"), "older", noon.AddDate(0, 0, -20)
+	older.broker, older.offset = older.at, 50
+	for _, tc := range []struct {
+		name string
+		opt  store.CheckOptions
+		do   func(f *fixture)
+		want string // code count: cells, of each fault
+	}{
+		{"sound", store.CheckOptions{}, func(*fixture) {}, ""},
+		{"an hour has a wrong figure", store.CheckOptions{}, func(f *fixture) {
+			f.exec(fmt.Sprintf(wrong, "hourly", "k + 1 AS k", "dim = 'bias' AND hour = toStartOfHour(toDateTime(?, 'UTC')) LIMIT 1"), noon.Unix())
+		}, "rollup_unequal 1: " + noon.Format("2006-01-02T15:00Z") + " bias charter.sex; rollup_daily_unequal 1: " + noon.Format(time.DateOnly) + " bias charter.sex"},
+		{"an hour has cells of nothing", store.CheckOptions{}, func(f *fixture) {
+			f.exec("INSERT INTO {{db}}.rollup_hourly (tenant_id, dim, hour, value, version, k) SELECT 'none', 'kind', toStartOfHour(toDateTime(?, 'UTC')), 'charter.age', 1, 5", noon.Unix())
+		}, "rollup_unequal 1: " + noon.Format("2006-01-02T15:00Z") + " kind charter.age; rollup_daily_unequal 1: " + noon.Format(time.DateOnly) + " kind charter.age"},
+		{"a day is not the sum of its hours", store.CheckOptions{}, func(f *fixture) {
+			f.exec(fmt.Sprintf(wrong, "daily", "n - 1 AS n", "dim = 'all' AND day = toDate(?) LIMIT 1"), noon.Format(time.DateOnly))
+		}, "rollup_daily_unequal 1: " + noon.Format(time.DateOnly) + " all"},
+		{"an older day", store.CheckOptions{}, func(f *fixture) {
+			f.exec("DELETE FROM {{db}}.rollup_hourly WHERE hour < now() - INTERVAL 15 DAY AND dim = 'all'")
+		}, ""},
+		{"an older day is asked for", store.CheckOptions{AllRollups: true}, func(f *fixture) {
+			f.exec("DELETE FROM {{db}}.rollup_hourly WHERE hour < now() - INTERVAL 15 DAY AND dim = 'all'")
+		}, "rollup_unequal 1: " + older.at.Format("2006-01-02T15:00Z") + " all; rollup_daily_unequal 1: " + older.at.Format(time.DateOnly) + " all"},
+		{"what was written since waits", store.CheckOptions{AtRest: true}, func(f *fixture) {
+			f.exec("INSERT INTO {{db}}.job_runs SELECT * REPLACE (now64(3) - INTERVAL 1 HOUR AS watermark, version + 1 AS version) FROM {{db}}.job_runs FINAL")
+			f.exec("DELETE FROM {{db}}.rollup_hourly WHERE dim = 'all'")
+		}, ""},
+		{"what is frozen has no rows", store.CheckOptions{AtRest: true}, func(f *fixture) {
+			f.exec("INSERT INTO {{db}}.rollup_frozen (tenant_id, month, version) SELECT DISTINCT 'acme', toStartOfMonth(toDate(hour)), 1 FROM {{db}}.rollup_hourly")
+			f.exec("DELETE FROM {{db}}.rollup_hourly WHERE dim = 'all'")
+		}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newFixture(t)
+			sound(f)
+			f.write(older)
+			rolled(f)
+			tc.do(f)
+			r, err := f.CheckWith(t.Context(), tc.opt)
+			if err != nil || r.Rollups == nil || r.Rollups.Days == 0 && tc.name != "what is frozen has no rows" {
+				t.Fatalf("%+v %v", r, err)
+			}
+			var got []string
+			for _, x := range r.Faults {
+				if x.Cells != nil {
+					got = append(got, fmt.Sprint(x.Code, " ", x.Count, ": ", strings.Join(x.Cells, ", ")))
+				}
+			}
+			if s := strings.Join(got, "; "); s != tc.want {
+				t.Errorf("got  %s\nwant %s", s, tc.want)
+			}
+		})
+	}
+}
+
 // Two deliveries of one millisecond: both versions pick the same one, unless their 14 bits agree.
 func TestBothVersionsPickTheSameDelivery(t *testing.T) {
 	place := func(offset int64) audit.Origin {
@@ -228,7 +304,7 @@ func TestCheckTellsItsProgress(t *testing.T) {
 	f := newFixture(t)
 	sound(f)
 	var steps []string
-	if _, err := f.CheckWith(t.Context(), func(step string, i, n int) { steps = append(steps, fmt.Sprint(step, " ", i, "/", n)) }); err != nil {
+	if _, err := f.CheckWith(t.Context(), store.CheckOptions{Progress: func(step string, i, n int) { steps = append(steps, fmt.Sprint(step, " ", i, "/", n)) }}); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(steps, ", "); got != "log 1/2, log 2/2, offsets 1/2, offsets 2/2, days 1/1" {
@@ -239,5 +315,28 @@ func TestCheckTellsItsProgress(t *testing.T) {
 func TestCheckOfAnEmptyStore(t *testing.T) {
 	if r := newFixture(t).check(); !r.OK() || len(r.Partitions) != 0 {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Every id is in one part, and parts are alike, whichever way ids are made but by version 1.
+func TestPartsOfALargeDay(t *testing.T) {
+	f := newFixture(t)
+	const each = 4000
+	ids := fmt.Sprintf("(SELECT arrayJoin([generateUUIDv4(number), generateUUIDv7(number), toUUID(UUIDNumToString(toFixedString(concat(substring(MD5(toString(number)), 1, 8), unhex('80'), substring(MD5(toString(number)), 10, 7)), 16)))]) AS event_id FROM numbers(%d)"+
+		" UNION ALL SELECT arrayJoin([toUUID('00000000-0000-0000-0000-000000000000'), toUUID('ffffffff-ffff-ffff-ffff-ffffffffffff'), toUUID('00000000-0000-0000-8000-000000000000'), toUUID('ffffffff-ffff-4fff-bfff-ffffffffffff'), toUUID('00000000-0000-0000-9000-000000000000')]))", each)
+	for _, parts := range []uint64{2, 3, 7, 40} {
+		conds := store.PartsOfIDs(parts)
+		var in []string
+		for _, c := range conds {
+			in = append(in, "toUInt8("+c+")")
+		}
+		if n := f.count("SELECT countIf(arraySum([" + strings.Join(in, ", ") + "]) != 1) FROM " + ids); n != 0 {
+			t.Errorf("%d ids are in none or several of %d parts", n, parts)
+		}
+		for i, c := range conds[:1] {
+			if n := f.count("SELECT count() FROM (SELECT generateUUIDv4(number) AS event_id FROM numbers(40000)) WHERE " + c); n*parts < 40000*8/10 || n*parts > 40000*12/10 {
+				t.Errorf("part %d of %d has %d of 40,000", i, parts, n)
+			}
+		}
 	}
 }

@@ -116,8 +116,8 @@ func (f *Figures) TopFindings(ctx context.Context, w Window, limit int) ([]TopFi
 		e.1 AS e_tenant, e.2 AS e_day, e.3 AS e_id, e.4 AS e_digest, e.5 AS e_side, e.6 AS e_start, e.7 AS e_end`
 	q.table += ` ARRAY JOIN arrayZip(findings.kind, findings.rule, findings.severity, findings.score, findings.side, findings.start, findings.end) AS f`
 	q.and("f.5 = 'output'")
-	sql := "SELECT rule, kind, n, findings, e_tenant, e_day, e_id, e_digest, top, e_side, e_start, e_end FROM (" +
-		q.sql(columns, "GROUP BY rule, kind") + ") ORDER BY top DESC, n DESC, findings DESC, rule LIMIT " + fmt.Sprint(limit)
+	sql := inside(q, columns, "GROUP BY rule, kind").sql("rule, kind, n, findings, e_tenant, e_day, e_id, e_digest, top, e_side, e_start, e_end",
+		fmt.Sprintf("ORDER BY top DESC, n DESC, findings DESC, rule LIMIT %d", limit))
 	var top []TopFinding
 	err := f.each(ctx, op, sql, q.args, func(r driver.Rows) error {
 		var t TopFinding
@@ -161,7 +161,7 @@ func (f *Figures) evidence(ctx context.Context, t *TopFinding) error {
 	if t.Side == audit.Input {
 		kind = "prompt"
 	}
-	s := scope{Store: f.Store, tenant: t.Tenant}
+	s := f.of(t.Tenant)
 	q := s.key("interaction_texts", &Item{EventID: t.id, Time: t.day}).and("kind = ?", kind)
 	return s.each(ctx, "store: top findings", q.sql("source_id, text", ""), q.args, func(r driver.Rows) error {
 		var source, text string
@@ -187,7 +187,7 @@ type Coverage struct {
 	Abandoned      uint64 `json:"abandoned"`
 	WithoutContent uint64 `json:"without_content"`
 	Truncated      uint64 `json:"truncated"`
-	// Rejected are dead letters by broker time; those without a known tenant count for all tenants only.
+	// Rejected are dead letters by broker time, without requests to the judge; those without a known tenant count for all tenants only.
 	Rejected uint64 `json:"rejected"`
 }
 
@@ -202,6 +202,6 @@ func (f *Figures) Coverage(ctx context.Context, w Window) (c Coverage, err error
 	if err := f.one(ctx, op, sql, q.args, &c.Received, &c.Analysed, &c.Partial, &c.Failed, &c.Pending, &c.Skipped, &c.Abandoned, &c.WithoutContent, &c.Truncated); err != nil {
 		return c, err
 	}
-	q = f.from("rejected").current().and("broker_ts >= "+instant, w.From.UnixMilli()).and("broker_ts < "+instant, w.To.UnixMilli())
+	q = f.from("rejected").current().and("topic != 'evenhand.judge'").and("broker_ts >= "+instant, w.From.UnixMilli()).and("broker_ts < "+instant, w.To.UnixMilli())
 	return c, f.one(ctx, op, q.sql("count()", ""), q.args, &c.Rejected)
 }

@@ -22,6 +22,7 @@ func TestFigures(t *testing.T) {
 	f.write(es[:20]...) // a second write of the same range
 	f.write(series("beta", 4)...)
 	f.reject(0, 77)
+	f.insert("rejected", row{"topic": "evenhand.judge", "tenant_id": "acme", "version": uint64(1), "broker_ts": noon, "event_day": noon, "reason": "judge_error"}) // no interaction
 	week := store.Window{From: noon.Add(-3 * 24 * time.Hour), To: noon.Add(24 * time.Hour)}
 
 	t.Run("rates", func(t *testing.T) {

@@ -1,11 +1,8 @@
 package store
 
 import (
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"time"
+	"fmt"
 
 	"github.com/evenhand/evenhand/audit"
 )
@@ -27,6 +24,16 @@ type Filter struct {
 	BiasDetected  *bool
 	Flagged       *bool
 	HumanReviewed *bool
+
+	Unsafe         *bool
+	Gated          *bool
+	Effective      *bool // bias as reviewers left it: detected and not dismissed, or confirmed
+	MinSeverity    uint8 // level, 1 LOW … 4 CRITICAL
+	MinBiasScore   audit.Score
+	MinConfidence  audit.Score
+	AnalysisStatus audit.Status
+	Status         string // of the LLM call
+	Action         audit.Action
 }
 
 var errTraceID = errors.New("trace_id: want 32 lower-case hexadecimal digits, not all zero")
@@ -39,15 +46,31 @@ func (f Filter) validate() error {
 	if !f.From.IsZero() && !f.To.IsZero() && f.To.Before(f.From) {
 		errs = append(errs, errors.New("end of the time range lies before its start"))
 	}
+	if f.MinSeverity > uint8(len(audit.Severities)) {
+		errs = append(errs, fmt.Errorf("least severity: %d is not in 0..%d", f.MinSeverity, len(audit.Severities)))
+	}
+	for _, least := range []struct {
+		name  string
+		value audit.Score
+	}{{"bias score", f.MinBiasScore}, {"confidence", f.MinConfidence}} {
+		if least.value < 0 || least.value > 1_000_000 {
+			errs = append(errs, fmt.Errorf("least %s: is not in 0..1", least.name))
+		}
+	}
 	return errors.Join(errs...)
 }
 
-// apply adds the conditions to a query over audit_current of one tenant.
-func (f Filter) apply(q *query) *query {
-	q.within(f.Window)
+// apply adds the conditions to a query over audit_current of one tenant, but for the user.
+func (f Filter) apply(q *query) *query { return f.conditions(q.within(f.Window)) }
+
+// effective is bias as reviewers left it.
+const effective = "(bias_detected = 1 AND review != 'dismissed' OR review = 'confirmed')"
+
+func (f Filter) conditions(q *query) *query {
 	for _, c := range []struct{ column, value string }{
 		{"provider", f.Provider}, {"model", f.Model}, {"sensitivity_score", f.Sensitivity},
 		{"domain", string(f.Domain)}, {"app", f.App}, {"trace_id", f.TraceID},
+		{"analysis_status", string(f.AnalysisStatus)}, {"status", f.Status}, {"action", string(f.Action)},
 	} {
 		if c.value != "" {
 			q.and(c.column+" = ?", c.value)
@@ -56,9 +79,18 @@ func (f Filter) apply(q *query) *query {
 	for _, c := range []struct {
 		column string
 		value  *bool
-	}{{"bias_detected", f.BiasDetected}, {"flagged", f.Flagged}, {"human_reviewed", f.HumanReviewed}} {
+	}{{"bias_detected", f.BiasDetected}, {"flagged", f.Flagged}, {"human_reviewed", f.HumanReviewed},
+		{"unsafe", f.Unsafe}, {"gated", f.Gated}, {effective, f.Effective}} {
 		if c.value != nil {
 			q.and(c.column+" = ?", audit.TristateOf(*c.value))
+		}
+	}
+	for _, c := range []struct {
+		column string
+		least  int64
+	}{{"max_severity", int64(f.MinSeverity)}, {"bias_sum", int64(f.MinBiasScore)}, {"confidence", int64(f.MinConfidence)}} {
+		if c.least > 0 {
+			q.and(c.column+" >= ?", c.least)
 		}
 	}
 	if f.BiasType != "" {
@@ -73,50 +105,18 @@ func (f Filter) apply(q *query) *query {
 	return q
 }
 
-// byUser restricts candidates to the events of a user. Who took part is a matter of the event and not
-// of the version, so the winning versions of those need no second look.
-func (f Filter) byUser(s scope, q *query) *query {
-	if f.UserID != "" {
-		users := s.from("interaction_users").and("user_id = ?", f.UserID).
-			and("event_day >= toDate(?)", day(f.From)).and("event_day <= toDate(?)", day(f.To))
-		q.and("event_id IN ("+users.sql("event_id", "")+")", users.args...)
+// amongUsers restricts a query over audit_current to the user's events.
+func (f Filter) amongUsers(s scope, q *query) *query {
+	events := f.ofUser(s)
+	return q.and("(event_day, sort_ts, event_id) IN ("+events.sql("event_day, sort_ts, event_id", "")+")", events.args...)
+}
+
+// ofUser asks for the user's events of the window. Who took part is a matter of the event and not of the
+// version, so the winning versions of those need no second look.
+func (f Filter) ofUser(s scope) *query {
+	q := s.from("interaction_users").and("user_id = ?", f.UserID)
+	if f.From.IsZero() {
+		return q
 	}
-	return q
-}
-
-// Cursor is the place of an interaction in a list. It stays valid while rows come in before it.
-type Cursor struct {
-	SortTS  time.Time
-	EventID audit.ID
-	Digest  [32]byte
-}
-
-var errCursor = errors.New("cursor: not one that this service gave out")
-
-// String is the opaque form for clients.
-func (c Cursor) String() string {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 56), uint64(c.SortTS.UnixMilli()))
-	b = append(append(b, c.EventID[:]...), c.Digest[:]...)
-	return base64.RawURLEncoding.EncodeToString(b)
-}
-
-// ParseCursor reads the opaque form.
-func ParseCursor(s string) (c Cursor, err error) {
-	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(b) != 56 {
-		return c, audit.E("store: cursor", audit.KindInvalid, errCursor)
-	}
-	c.SortTS = time.UnixMilli(int64(binary.BigEndian.Uint64(b))).UTC()
-	copy(c.EventID[:], b[8:24])
-	copy(c.Digest[:], b[24:])
-	return c, nil
-}
-
-// after adds what lies behind the cursor, newest first. UUIDs compare as ClickHouse sorts them, by
-// their low half, on both sides; the cursor never compares them in Go.
-func (q *query) after(c Cursor) *query {
-	at := c.SortTS.UnixMilli()
-	q.and("event_day <= toDate(?)", day(c.SortTS)).and("sort_ts <= "+instant, at)
-	return q.and("(sort_ts, event_id, content_digest) < ("+instant+", toUUID(?), toFixedString(unhex(?), 32))",
-		at, c.EventID.String(), hex.EncodeToString(c.Digest[:]))
+	return q.and("event_day >= toDate(?)", day(f.From)).and("event_day <= toDate(?)", day(f.To))
 }

@@ -1,12 +1,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/audit"
@@ -45,18 +46,7 @@ var ErrNotFound = audit.E("store: get", audit.KindInvalid, fmt.Errorf("no such i
 // record and the others are its conflicts.
 func (t *Tenant) Get(ctx context.Context, id audit.ID) (*Record, error) {
 	const op = "store: get"
-	// The key of interactions leads from tenant and id to a granule a day, that of audit_current does not.
-	var keys []Cursor
-	q := t.from("interactions").and("event_id = toUUID(?)", id.String())
-	if _, err := t.keys(ctx, op, q, "ORDER BY sort_ts, content_digest", &keys); err != nil {
-		return nil, err
-	}
-	if len(keys) == 0 {
-		return nil, ErrNotFound
-	}
-	q = t.from("audit_current").current()
-	q.prewhere = among(keys)
-	items, err := t.items(ctx, op, q, "ORDER BY broker_ts, topic, partition, offset")
+	items, err := t.byID(ctx, op, []audit.ID{id})
 	if err != nil {
 		return nil, err
 	}
@@ -65,71 +55,46 @@ func (t *Tenant) Get(ctx context.Context, id audit.ID) (*Record, error) {
 	}
 	r := &Record{Item: items[0], Conflicts: items[1:]}
 	r.IDConflict = r.IDConflict || len(items) > 1
+	key, one := r.Key(), []*Item{&r.Item}
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		if err := t.facts(gctx, r); err != nil {
-			return err
-		}
-		return t.texts(gctx, r)
-	})
-	var verdicts []audit.Verdict
-	g.Go(func() (err error) {
-		verdicts, err = t.verdicts(gctx, &items[0])
-		return err
-	})
+	var facts map[Key]audit.Interaction
+	var texts map[Key]Texts
+	var verdicts map[Key][]StoredVerdict
+	g.Go(func() (err error) { facts, err = t.Facts(gctx, one); return err })
+	g.Go(func() (err error) { texts, err = t.Texts(gctx, one); return err })
+	g.Go(func() (err error) { verdicts, err = t.Verdicts(gctx, one); return err })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	r.Verdicts = verdicts
+	in, found := facts[key]
+	if !found {
+		// audit_current is written after interactions, so this is a fault that check reports.
+		return nil, audit.E(op, audit.KindInternal, fmt.Errorf("interaction %s stands in audit_current but not in interactions", r.EventID))
+	}
+	r.Interaction, r.TextState = withTexts(in, texts[key].Interaction), texts[key].State
+	for _, v := range verdicts[key] {
+		if v.Current {
+			r.Verdicts = append(r.Verdicts, v.Verdict)
+		}
+	}
+	slices.SortStableFunc(r.Verdicts, func(a, b audit.Verdict) int { return cmp.Compare(rank(a), rank(b)) })
 	return r, nil
 }
 
-// key binds the rows of one event in a table.
-func (s scope) key(table string, it *Item) *query {
-	return s.from(table).current().and("event_day = toDate(?)", day(it.Time)).and("event_id = toUUID(?)", it.EventID.String())
+// withTexts puts the texts of one into the other.
+func withTexts(in, texts audit.Interaction) audit.Interaction {
+	in.Prompt, in.Messages, in.Query, in.Response, in.ResponseJSON = texts.Prompt, texts.Messages, texts.Query, texts.Response, texts.ResponseJSON
+	in.QueryContext, in.SanitizedPrompt, in.RedactionSummary, in.RetrievedContext = texts.QueryContext, texts.SanitizedPrompt, texts.RedactionSummary, texts.RetrievedContext
+	in.GroupAttributes, in.Metadata, in.ErrorMessage = texts.GroupAttributes, texts.Metadata, texts.ErrorMessage
+	in.UserID, in.UserEmail, in.UserRole = texts.UserID, texts.UserEmail, texts.UserRole
+	return in
 }
 
-func (s scope) facts(ctx context.Context, r *Record) error {
-	q := s.key("interactions", &r.Item)
-	found := false
-	err := s.each(ctx, "store: get", q.sql(factColumns, ""), q.args, func(rows driver.Rows) error {
-		var row factRow
-		if err := rows.ScanStruct(&row); err != nil {
-			return err
-		}
-		if digest(row.ContentDigest) == r.Digest {
-			r.Interaction, found = row.interaction(), true
-		}
-		return nil
-	})
-	if err == nil && !found {
-		// audit_current is written after interactions, so this is a fault that check reports.
-		err = audit.E("store: get", audit.KindInternal, fmt.Errorf("interaction %s stands in audit_current but not in interactions", r.EventID))
+// queryOf fills in a query that equals the prompt: it has no row of its own.
+func queryOf(in *audit.Interaction) {
+	if in.Query == "" && (in.Messages == "" || hasUserMessage(in.Messages)) {
+		in.Query = in.Prompt
 	}
-	return err
-}
-
-func (s scope) texts(ctx context.Context, r *Record) error {
-	q := s.key("interaction_texts", &r.Item)
-	r.TextState = TextDropped
-	if r.WithoutContent {
-		r.TextState = TextPresent // nothing was ever there to drop
-	}
-	err := s.each(ctx, "store: get", q.sql("kind, source_id, text", ""), q.args, func(rows driver.Rows) error {
-		var kind, source, text string
-		if err := rows.Scan(&kind, &source, &text); err != nil {
-			return err
-		}
-		if digest(source) != r.Digest {
-			return nil
-		}
-		r.TextState = TextPresent
-		return setText(&r.Interaction, kind, text)
-	})
-	if in := &r.Interaction; in.Query == "" && (in.Messages == "" || hasUserMessage(in.Messages)) {
-		in.Query = in.Prompt // a query that equals the prompt has no row of its own
-	}
-	return err
 }
 
 func hasUserMessage(messages string) bool {
@@ -191,23 +156,12 @@ func setText(in *audit.Interaction, kind, text string) error {
 	return nil
 }
 
-// verdicts reads the current verdict of each analyzer: its newest fact.
-func (s scope) verdicts(ctx context.Context, it *Item) ([]audit.Verdict, error) {
-	q := s.key("verdicts", it)
-	var vs []audit.Verdict
-	rest := "ORDER BY analyzer != 'hot', analyzer, analysis_ts DESC, result_id DESC"
-	err := s.each(ctx, "store: get", q.sql(verdictColumns, rest), q.args, func(rows driver.Rows) error {
-		var row verdictRow
-		if err := rows.ScanStruct(&row); err != nil {
-			return err
-		}
-		newest := len(vs) == 0 || vs[len(vs)-1].Analyzer != row.Analyzer
-		if newest && digest(row.ContentDigest) == it.Digest {
-			vs = append(vs, row.verdict())
-		}
-		return nil
-	})
-	return vs, err
+// rank sorts the hot path's verdict first, the others by analyzer.
+func rank(v audit.Verdict) string {
+	if v.Analyzer == audit.HotAnalyzer {
+		return ""
+	}
+	return v.Analyzer
 }
 
 // severity turns a stored level back.

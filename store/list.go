@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +22,39 @@ const (
 
 // Page asks for a part of a list.
 type Page struct {
-	Limit int     // 0 is DefaultLimit; more than MaxLimit is an error
-	After *Cursor // nil starts at the newest
+	Limit  int     // 0 is DefaultLimit; more than MaxLimit is an error
+	After  *Cursor // nil starts at the first
+	Offset int     // rows to skip, 0..MaxOffset; not together with After
+	Sort   Sort
 }
 
-// Result is a page of a list, newest first.
+// MaxOffset is how many rows a page may skip; who needs more follows cursors.
+const MaxOffset = 10_000
+
+// Sort orders a list; the zero value is by time, newest first. Among equals the newest comes first, in
+// both directions. The bias score counts as the sum that it is cut from.
+type Sort struct {
+	By        SortKey
+	Ascending bool
+}
+
+// SortKey is what a list is ordered by.
+type SortKey string
+
+// The sort keys.
+const (
+	ByTime          SortKey = ""
+	ByBiasScore     SortKey = "bias_score"
+	ByConfidence    SortKey = "confidence"
+	BySeverity      SortKey = "severity"
+	ByFindingsCount SortKey = "findings"
+	BySafety        SortKey = "safety"
+	ByToxicity      SortKey = "toxicity"
+	ByPII           SortKey = "pii"
+	ByHallucination SortKey = "hallucination"
+)
+
+// Result is a page of a list.
 type Result struct {
 	Items  []Item
 	Next   *Cursor // nil when the window is exhausted
@@ -68,54 +98,81 @@ type Item struct {
 	Action         audit.Action
 	Mitigation     string
 	HumanReviewed  bool
+	Review         string // confirmed or dismissed; "" when nobody did, or is unsure
 	IDConflict     bool
 	Origin         audit.Origin
+
+	list listID // that it was read in
 }
 
-// Cursor is the item's place.
-func (it *Item) Cursor() Cursor { return Cursor{it.SortTime, it.EventID, it.Digest} }
+// Cursor is the item's place in the list that it was read in.
+func (it *Item) Cursor() Cursor {
+	return Cursor{SortTS: it.SortTime.UTC(), EventID: it.EventID, Digest: it.Digest, Value: it.value(it.list.sort.By), list: it.list}
+}
 
 // candidatesFor is how many keys are looked at in one step for n more rows: what is asked for and some,
 // since few keys have versions of which the filter tells one from another.
 func candidatesFor(n int) int { return n + n/5 + 10 }
 
 // inSmallSteps lets the engine stop soon behind the last key, where it would else read ahead: a
-// page needs a few granules of each part. The ids of a user's events lie everywhere: no index helps.
-const inSmallSteps = " SETTINGS max_block_size = 8192, read_in_order_use_buffering = 0, use_index_for_in_with_subqueries = 0"
+// page needs a few granules of each part.
+const inSmallSteps = " SETTINGS max_block_size = 8192, read_in_order_use_buffering = 0"
 
-const newestFirst = "ORDER BY tenant_id DESC, event_day DESC, sort_ts DESC, event_id DESC, content_digest DESC LIMIT "
+// list is one list that is being read.
+type list struct {
+	t    *Tenant
+	f    Filter // its window resolved
+	sort Sort
+	id   listID
+}
 
-// List gives a page of the tenant's interactions, newest first.
+// List gives a page of the tenant's interactions.
 //
-// Reading everything under FINAL costs the whole window. Instead it takes the newest keys of which
-// any version passes the filter, without FINAL and in key order, then reads those keys under FINAL
-// with the same filter; what passes is what FINAL over everything would give, because the winning
-// version is one of the versions. When old versions made the page short it goes on behind the last key.
+// Reading everything under FINAL costs the whole window. Instead it takes the next rows, of any version
+// that passes the filter, without FINAL and in order, then reads their keys under FINAL with the same
+// filter; what passes, and lies between the first and the last of those rows, is what FINAL over everything
+// would give, because the winning version is one of the versions. When old versions made the page short it
+// goes on behind the last row. Rows that get another value while pages are turned move in the order.
 func (t *Tenant) List(ctx context.Context, f Filter, p Page) (*Result, error) {
 	const op = "store: list"
-	if err := f.validate(); err != nil {
+	limit, err := pageLimit(p.Limit)
+	if err == nil {
+		err = errors.Join(f.validate(), p.validate())
+	}
+	l := &list{t: t, f: f, sort: p.Sort, id: listID{sort: p.Sort, filter: f.hash(t.tenant)}}
+	if err == nil && p.After != nil {
+		err = l.goOn(p.After)
+	}
+	if err != nil {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
-	limit := p.Limit
-	if limit == 0 {
-		limit = DefaultLimit
+	if p.After == nil {
+		l.f.Window = f.resolved(time.Now())
+		l.id.from, l.id.to = l.f.From.UnixMilli(), l.f.To.UnixMilli()
 	}
-	if limit < 0 || limit > MaxLimit {
-		return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("limit: %d is not in 1..%d", limit, MaxLimit))
+	res := &Result{Window: l.f.Window}
+	at, err := p.After, nil
+	if p.Offset > 0 {
+		var more bool
+		if at, more, err = l.skip(ctx, p.Offset); err != nil || !more {
+			return res, err
+		}
 	}
-	f.Window = f.Window.resolved(time.Now())
-	res := &Result{Window: f.Window}
-	for at := p.After; ; {
-		keys, full, err := t.candidates(ctx, f, at, candidatesFor(limit-len(res.Items)))
+	for {
+		keys, full, err := l.candidates(ctx, at, candidatesFor(limit-len(res.Items)))
 		if err != nil {
 			return nil, err
 		}
 		if len(keys) == 0 {
 			return res, nil
 		}
-		items, err := t.current(ctx, f, keys, limit-len(res.Items))
+		q := l.current(keys, at, full)
+		items, err := t.items(ctx, op, q, l.sort.order(limit-len(res.Items)))
 		if err != nil {
 			return nil, err
+		}
+		for i := range items {
+			items[i].list = l.id
 		}
 		res.Items = append(res.Items, items...)
 		if len(res.Items) == limit {
@@ -130,14 +187,153 @@ func (t *Tenant) List(ctx context.Context, f Filter, p Page) (*Result, error) {
 	}
 }
 
-// candidates gives the next keys in order, at most n; full tells that there may be more behind them.
-func (t *Tenant) candidates(ctx context.Context, f Filter, at *Cursor, n int) (keys []Cursor, full bool, err error) {
-	q := f.byUser(t.scope, f.apply(t.from("audit_current")))
-	if at != nil {
-		q.after(*at)
+func (p Page) validate() error {
+	var errs []error
+	if !slices.Contains(sortKeys, p.Sort.By) {
+		errs = append(errs, fmt.Errorf("sort: %q is not one of the keys", p.Sort.By))
 	}
-	rows, err := t.keys(ctx, "store: list", q, newestFirst+fmt.Sprint(n)+inSmallSteps, &keys)
+	if p.Offset < 0 || p.Offset > MaxOffset {
+		errs = append(errs, fmt.Errorf("offset: %d is not in 0..%d; follow cursors to go further", p.Offset, MaxOffset))
+	}
+	if p.Offset != 0 && p.After != nil {
+		errs = append(errs, errors.New("offset: does not go with a cursor"))
+	}
+	return errors.Join(errs...)
+}
+
+// goOn takes up the list that the cursor belongs to.
+func (l *list) goOn(c *Cursor) error {
+	if c.list.sort != l.id.sort {
+		return errCursorSort
+	}
+	if c.list.filter != l.id.filter {
+		return errCursorFilter
+	}
+	if !c.sound() {
+		return errCursor
+	}
+	l.id = c.list
+	l.f.Window = c.list.window()
+	return nil
+}
+
+// atOnce is how many rows are skipped in one step.
+const atOnce = 2000
+
+// skip goes over n rows and gives the place of the last one; more tells that there may be more behind it.
+func (l *list) skip(ctx context.Context, n int) (at *Cursor, more bool, err error) {
+	for {
+		keys, full, err := l.candidates(ctx, at, candidatesFor(min(n, atOnce)))
+		if err != nil || len(keys) == 0 {
+			return nil, false, err
+		}
+		found, err := l.places(ctx, l.current(keys, at, full), n)
+		if err != nil {
+			return nil, false, err
+		}
+		if n -= len(found); n == 0 {
+			return &found[len(found)-1], true, nil
+		}
+		if !full {
+			return nil, false, nil
+		}
+		at = &keys[len(keys)-1]
+	}
+}
+
+// pageLimit is how many rows a page has.
+func pageLimit(n int) (int, error) {
+	if n == 0 {
+		return DefaultLimit, nil
+	}
+	if n < 0 || n > MaxLimit {
+		return 0, fmt.Errorf("limit: %d is not in 1..%d", n, MaxLimit)
+	}
+	return n, nil
+}
+
+// candidates gives the keys of the next rows in order, at most n rows; full tells that there may be more
+// behind them. The last key is the last row's place.
+func (l *list) candidates(ctx context.Context, at *Cursor, n int) (keys []Cursor, full bool, err error) {
+	if l.sort.By != ByTime {
+		return l.candidatesByValue(ctx, at, n)
+	}
+	if l.f.UserID != "" {
+		return l.candidatesOfUser(ctx, at, n)
+	}
+	q := l.f.apply(l.t.from("audit_current"))
+	if at != nil {
+		q.after(*at, l.sort)
+	}
+	rows, err := l.t.keys(ctx, "store: list", q, l.sort.order(n)+inSmallSteps, &keys)
 	return keys, rows == n, err
+}
+
+// mostPlaces bounds one step of candidatesOfUser: their literals must fit into a query, see max_query_size.
+const mostPlaces = 10_000
+
+// candidatesOfUser is candidates by time among the events of a user, which a table of their own lists. It
+// looks the first of those up by audit_current's key, and goes on with more of them where other filters left
+// too few. Of an id that came with several contents, those of another time than the first are left out.
+func (l *list) candidatesOfUser(ctx context.Context, at *Cursor, n int) (keys []Cursor, full bool, err error) {
+	rows := 0
+	var last *Cursor // of the places that were looked up
+	for step := min(4*n, mostPlaces); ; step = min(4*step, mostPlaces) {
+		places, err := l.placesOfUser(ctx, at, last, step)
+		if err != nil || len(places) == 0 {
+			return keys, false, err
+		}
+		q := l.f.apply(l.t.from("audit_current")).and(atPlaces(places))
+		if at != nil {
+			q.after(*at, l.sort)
+		}
+		found, err := l.t.keys(ctx, "store: list", q, l.sort.order(n-rows)+inSmallSteps, &keys)
+		rows += found
+		if err != nil || rows == n || len(places) < step {
+			return keys, rows == n, err
+		}
+		last = &places[len(places)-1]
+	}
+}
+
+// placesOfUser gives time and id of the user's next events in the list's order, n of them and those of the
+// last one's time: beyond last, or from at on.
+func (l *list) placesOfUser(ctx context.Context, at, last *Cursor, n int) (places []Cursor, err error) {
+	beyond, direction := "<", "DESC"
+	if l.sort.Ascending {
+		beyond, direction = ">", "ASC"
+	}
+	q := l.f.ofUser(l.t.scope)
+	switch {
+	case last != nil:
+		q.and("sort_ts "+beyond+" "+instant, last.SortTS.UnixMilli())
+	case at != nil:
+		q.and("sort_ts "+beyond+"= "+instant, at.SortTS.UnixMilli())
+	}
+	rest := fmt.Sprint("ORDER BY sort_ts ", direction, " LIMIT ", n, " WITH TIES")
+	err = l.t.each(ctx, "store: list", q.sql("sort_ts, event_id", rest), q.args, func(r driver.Rows) error {
+		var c Cursor
+		var id uuid.UUID
+		if err := r.Scan(&c.SortTS, &id); err != nil {
+			return err
+		}
+		c.EventID = audit.ID(id)
+		places = append(places, c)
+		return nil
+	})
+	return places, err
+}
+
+// atPlaces is the condition on the beginning of audit_current's key.
+func atPlaces(places []Cursor) string {
+	var in strings.Builder
+	for i, c := range places {
+		if i > 0 {
+			in.WriteString(", ")
+		}
+		fmt.Fprintf(&in, "('%s', '%s', '%s')", day(c.SortTS), c.SortTS.UTC().Format(clickhouseMillis), c.EventID)
+	}
+	return "(event_day, sort_ts, event_id) IN (" + in.String() + ")"
 }
 
 // keys reads the keys of a query in its order, each once when its versions stand together, and counts
@@ -160,6 +356,9 @@ func (s scope) keys(ctx context.Context, op string, q *query, rest string, keys 
 	return rows, err
 }
 
+// clickhouseMillis is a DateTime64(3) as a literal.
+const clickhouseMillis = "2006-01-02 15:04:05.000"
+
 // literal is the key as a tuple of plain literals: ClickHouse reads hundreds of those as one constant,
 // where calls such as toUUID would cost more than the rest of the query.
 func (c Cursor) literal() string {
@@ -167,7 +366,7 @@ func (c Cursor) literal() string {
 	for _, b := range c.Digest {
 		fmt.Fprintf(&digest, `\x%02x`, b)
 	}
-	return fmt.Sprintf("('%s', '%s', '%s', '%s')", day(c.SortTS), c.SortTS.UTC().Format("2006-01-02 15:04:05.000"), c.EventID, &digest)
+	return fmt.Sprintf("('%s', '%s', '%s', '%s')", day(c.SortTS), c.SortTS.UTC().Format(clickhouseMillis), c.EventID, &digest)
 }
 
 // among is the condition on audit_current's key.
@@ -182,12 +381,22 @@ func among(keys []Cursor) string {
 	return "(event_day, sort_ts, event_id, content_digest) IN (" + in.String() + ")"
 }
 
-// current reads the winning versions of keys that pass the filter.
-func (t *Tenant) current(ctx context.Context, f Filter, keys []Cursor, limit int) ([]Item, error) {
-	q := f.apply(t.from("audit_current").current())
+// current asks for the winning versions of keys that pass the filter and stand among the rows that the
+// keys were taken from: a version that wins by another value has its place elsewhere.
+func (l *list) current(keys []Cursor, at *Cursor, full bool) *query {
+	q := l.f.apply(l.t.from("audit_current").current())
 	// All versions of a key share it, so FINAL may come after this; the filter must not be tested before.
 	q.prewhere = among(keys)
-	return t.items(ctx, "store: list", q, newestFirst+fmt.Sprint(limit))
+	if l.sort.By == ByTime {
+		return q
+	}
+	if at != nil {
+		q.after(*at, l.sort)
+	}
+	if full {
+		q.upTo(keys[len(keys)-1], l.sort)
+	}
+	return q
 }
 
 func (s scope) items(ctx context.Context, op string, q *query, rest string) ([]Item, error) {
@@ -243,6 +452,7 @@ type itemRow struct {
 	Action           string    `ch:"action"`
 	Mitigation       string    `ch:"mitigation"`
 	HumanReviewed    uint8     `ch:"human_reviewed"`
+	Review           string    `ch:"review"`
 	IDConflict       uint8     `ch:"id_conflict"`
 	Topic            string    `ch:"topic"`
 	Partition        int32     `ch:"partition"`
@@ -261,7 +471,7 @@ func (r *itemRow) item() Item {
 		Confidence: audit.Score(r.Confidence), BiasSum: audit.Score(r.BiasSum), SafetySum: audit.Score(r.SafetySum),
 		Toxicity: audit.Score(r.Toxicity), PII: audit.Score(r.PII), Hallucination: audit.Score(r.Hallucination),
 		Threshold: audit.Score(r.Threshold), Action: audit.Action(r.Action), Mitigation: r.Mitigation,
-		HumanReviewed: r.HumanReviewed == 1, IDConflict: r.IDConflict == 1,
+		HumanReviewed: r.HumanReviewed == 1, Review: r.Review, IDConflict: r.IDConflict == 1,
 		Origin: audit.Origin{Topic: r.Topic, Partition: int(r.Partition), Offset: r.Offset, BrokerTime: r.BrokerTS},
 	}
 }

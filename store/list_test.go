@@ -38,8 +38,6 @@ func all(t *testing.T, tenant *store.Tenant, f store.Filter, limit int) (items [
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // filters holds each filter alone, with the SQL that says the same.
 var filters = []struct {
 	name   string
@@ -52,16 +50,27 @@ var filters = []struct {
 	{"sensitivity", store.Filter{Sensitivity: "high"}, "sensitivity_score = 'high'"},
 	{"domain", store.Filter{Domain: audit.HR}, "domain = 'hr'"},
 	{"app", store.Filter{App: "app-1"}, "app = 'app-1'"},
-	{"bias detected", store.Filter{BiasDetected: ptr(true)}, "bias_detected = 1"},
-	{"not detected", store.Filter{BiasDetected: ptr(false)}, "bias_detected = 0"},
-	{"flagged", store.Filter{Flagged: ptr(true)}, "flagged = 1"},
-	{"reviewed", store.Filter{HumanReviewed: ptr(true)}, "human_reviewed = 1"},
+	{"bias detected", store.Filter{BiasDetected: new(true)}, "bias_detected = 1"},
+	{"not detected", store.Filter{BiasDetected: new(false)}, "bias_detected = 0"},
+	{"flagged", store.Filter{Flagged: new(true)}, "flagged = 1"},
+	{"reviewed", store.Filter{HumanReviewed: new(true)}, "human_reviewed = 1"},
 	{"bias type", store.Filter{BiasType: "charter.sex"}, "has(bias_types, 'charter.sex')"},
 	{"kind", store.Filter{Kind: "charter.sex"}, "has(kinds, 'charter.sex')"},
 	{"nothing of that kind", store.Filter{Kind: "charter.age"}, "has(kinds, 'charter.age')"},
 	{"user", store.Filter{UserID: "user-2"}, "event_id IN (SELECT event_id FROM {{db}}.interaction_users WHERE user_id = 'user-2' AND tenant_id = 'acme')"},
 	{"trace", store.Filter{TraceID: trace(sample("acme", 7).id)}, "trace_id = '" + trace(sample("acme", 7).id) + "'"},
 	{"event", store.Filter{EventID: sample("acme", 8).id}, "event_id = '" + sample("acme", 8).id.String() + "'"},
+	{"unsafe", store.Filter{Unsafe: new(true)}, "unsafe = 1"},
+	{"not unsafe", store.Filter{Unsafe: new(false)}, "unsafe = 0"},
+	{"gated", store.Filter{Gated: new(true)}, "gated = 1"},
+	{"effective", store.Filter{Effective: new(true)}, "(bias_detected = 1 AND review != 'dismissed' OR review = 'confirmed')"},
+	{"not effective", store.Filter{Effective: new(false)}, "NOT (bias_detected = 1 AND review != 'dismissed' OR review = 'confirmed')"},
+	{"least severity", store.Filter{MinSeverity: 3}, "max_severity >= 3"},
+	{"least bias", store.Filter{MinBiasScore: 500_000}, "bias_sum >= 500000"},
+	{"least confidence", store.Filter{MinConfidence: 800_000}, "confidence >= 800000"},
+	{"analysis status", store.Filter{AnalysisStatus: audit.Partial}, "analysis_status = 'partial'"},
+	{"status", store.Filter{Status: "error"}, "status = 'error'"},
+	{"action", store.Filter{Action: "block"}, "action = 'block'"},
 	{"window", store.Filter{Window: store.Window{From: noon.Add(-90 * time.Minute), To: noon.Add(-30 * time.Minute)}},
 		fmt.Sprintf("event_ts >= '%s' AND event_ts < '%s'", noon.Add(-90*time.Minute).Format(time.DateTime), noon.Add(-30*time.Minute).Format(time.DateTime))},
 }
@@ -103,7 +112,7 @@ func TestListEqualsPlainFinal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer rows.Close()
+			defer func() { _ = rows.Close() }()
 			for rows.Next() {
 				var s string
 				if err := rows.Scan(&s); err != nil {
@@ -134,7 +143,7 @@ func TestListReadsInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	var plan strings.Builder
 	for rows.Next() {
 		var line string

@@ -10,16 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"go.uber.org/goleak"
 
 	"github.com/evenhand/evenhand/audit"
-	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
-	schema "github.com/evenhand/evenhand/schemas/clickhouse"
 	"github.com/evenhand/evenhand/store"
-	"github.com/evenhand/evenhand/store/migrate"
+	"github.com/evenhand/evenhand/store/migrate/migratetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m, func() error { return goleak.Find() }) }
@@ -35,15 +32,7 @@ type fixture struct {
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
 	cfg := enginetest.Database(t)
-	opts, err := chconn.Options(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := clickhouse.OpenDB(opts)
-	defer db.Close()
-	if err := migrate.Run(t.Context(), db, schema.Options{Database: cfg.Database, Embedded: true}); err != nil {
-		t.Fatal(err)
-	}
+	migratetest.Run(t, cfg)
 	conn := enginetest.Conn(t, cfg)
 	return &fixture{TB: t, conn: conn, db: cfg.Database, Store: store.New(conn, cfg.Database)}
 }
@@ -158,7 +147,7 @@ func (f *fixture) write(events ...event) {
 	for _, e := range events {
 		texts = append(texts, e.textRows()...)
 		if e.user != "" {
-			users = append(users, row{"tenant_id": e.tenant, "user_id": e.user, "event_day": e.at, "event_id": e.id.String(), "version": e.origin().Version()})
+			users = append(users, row{"tenant_id": e.tenant, "user_id": e.user, "event_day": e.at, "event_id": e.id.String(), "sort_ts": e.at, "version": e.origin().Version()})
 		}
 		verdicts, facts, flat = append(verdicts, e.verdictRow()), append(facts, e.factRow()), append(flat, e.flatRow())
 	}
@@ -236,12 +225,18 @@ func (e event) verdictRow() row {
 func (e event) flatRow() row {
 	d := e.digest()
 	kinds, _ := e.kinds()
+	var severities []uint8
+	for _, f := range e.findings {
+		if f.Side == audit.Output {
+			severities = append(severities, f.Severity.Level())
+		}
+	}
 	out := e.judged()
 	maps.Copy(out, row{
 		"tenant_id": e.tenant, "event_day": e.at, "sort_ts": e.at, "event_id": e.id.String(), "content_digest": string(d[:]),
 		"version": e.origin().CurrentVersion(max(1, e.facts)), "event_ts": e.at, "broker_ts": e.broker, "trace_id": trace(e.id),
 		"app": e.app, "domain": string(e.domain), "provider": e.provider, "model": e.model, "sensitivity_score": e.sens, "status": "success",
-		"analysis_status": string(e.status), "kinds": kinds, "n_findings": uint16(len(e.findings)), "toxicity": int64(250_000),
+		"analysis_status": string(e.status), "rule_set": "r1", "cost_micro_usd": int64(2500), "kinds": kinds, "severities": severities, "n_findings": uint16(len(e.findings)), "toxicity": int64(250_000),
 		"human_reviewed": flag(e.reviewed), "topic": "llm.interactions", "partition": e.part, "offset": e.offset,
 	})
 	return out

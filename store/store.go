@@ -1,6 +1,6 @@
 // Package store is the read side of the store of record and the only builder of its queries.
 //
-// A [Tenant] reads one tenant's records: every statement it sends binds tenant_id. [Figures] are
+// A [Tenant] reads one tenant's records: every statement it sends binds tenant_id (see scope). [Figures] are
 // rates, top findings and coverage, of one tenant or, for operators, of all. [Store.Check] proves that
 // what the log gave is in the tables once and that the read model equals the facts.
 //
@@ -23,42 +23,14 @@ import (
 
 // Store reads one database over connections that the caller owns.
 type Store struct {
-	conn driver.Conn
-	db   string
+	conn   driver.Conn
+	db     string
+	limits Limits // of the reads of tenants
+	bound  bool   // every such read tells the server its tenant
 }
 
 // New makes a store over conn; database is the name that the migrations were run with.
 func New(conn driver.Conn, database string) *Store { return &Store{conn: conn, db: database} }
-
-// WithTenant gives what one tenant may read.
-func (s *Store) WithTenant(tenant string) *Tenant {
-	return &Tenant{Figures{scope{Store: s, tenant: tenant}}}
-}
-
-// AllTenants gives the figures over all tenants, for operators of the installation only.
-func (s *Store) AllTenants() *Figures { return &Figures{scope{Store: s, all: true}} }
-
-// Tenant reads the records and figures of one tenant.
-type Tenant struct{ Figures }
-
-// Figures reads rates, findings and coverage of a scope.
-type Figures struct{ scope }
-
-// scope is whose rows may be read.
-type scope struct {
-	*Store
-	tenant string
-	all    bool
-}
-
-// from begins a query over a table of the scope.
-func (s scope) from(table string) *query {
-	q := s.Store.from(table)
-	if !s.all {
-		q.and("tenant_id = ?", s.tenant)
-	}
-	return q
-}
 
 func (s *Store) from(table string) *query { return &query{table: s.db + "." + table} }
 
@@ -102,41 +74,21 @@ func (q *query) sql(columns, rest string) string {
 	return b.String()
 }
 
-// finalSettings make FINAL cheap and right: two versions of a row lie in one partition (a test of the
-// schema holds it), and skip indexes may prune under FINAL only in the mode that then looks again at
-// the granules that could hold a newer version.
-var finalSettings = clickhouse.Settings{
-	"do_not_merge_across_partitions_select_final": 1,
-	"use_skip_indexes_if_final":                   1,
-	"use_skip_indexes_if_final_exact_mode":        1,
-}
-
-func withSettings(ctx context.Context) context.Context {
-	return clickhouse.Context(ctx, clickhouse.WithSettings(finalSettings))
-}
-
 // each runs a query and hands every row to scan.
-func (s *Store) each(ctx context.Context, op, sql string, args []any, scan func(driver.Rows) error) (err error) {
-	rows, err := s.conn.Query(withSettings(ctx), sql, args...)
-	if err != nil {
-		return chconn.Wrap(op, err)
-	}
-	defer func() {
-		if cerr := rows.Close(); err == nil {
-			err = chconn.Wrap(op, cerr)
-		}
-	}()
-	for rows.Next() {
-		if err := scan(rows); err != nil {
-			return chconn.Wrap(op, err)
-		}
-	}
-	return chconn.Wrap(op, rows.Err())
+func (s *Store) each(ctx context.Context, op, sql string, args []any, scan func(driver.Rows) error) error {
+	counted(ctx)
+	return chconn.Each(clickhouse.Context(ctx, clickhouse.WithSettings(chconn.Finals)), s.conn, op, sql, args, scan)
 }
 
 // one runs a query whose single row goes to dest.
 func (s *Store) one(ctx context.Context, op, sql string, args []any, dest ...any) error {
-	return chconn.Wrap(op, s.conn.QueryRow(withSettings(ctx), sql, args...).Scan(dest...))
+	counted(ctx)
+	return chconn.Wrap(op, s.conn.QueryRow(clickhouse.Context(ctx, clickhouse.WithSettings(chconn.Finals)), sql, args...).Scan(dest...))
+}
+
+// inside is a query over the rows of another.
+func inside(q *query, columns, rest string) *query {
+	return &query{table: "(" + q.sql(columns, rest) + ")", args: q.args}
 }
 
 // instant is the SQL of a bound time in milliseconds; the client would cut a time.Time to seconds.

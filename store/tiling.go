@@ -34,10 +34,15 @@ func lay(ms []marker) (tiles []tile, overlaps, gaps []span) {
 	slices.SortFunc(order, func(a, b marker) int {
 		return cmp.Or(cmp.Compare(b.generation, a.generation), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi))
 	})
+	var reach int64 // of the generation so far
 	for i, m := range order {
-		if i > 0 && order[i-1].generation == m.generation && m.lo <= order[i-1].hi {
-			overlaps = append(overlaps, span{m.lo, min(m.hi, order[i-1].hi)})
+		if i == 0 || order[i-1].generation != m.generation {
+			reach = m.lo - 1
 		}
+		if m.lo <= reach {
+			overlaps = append(overlaps, span{m.lo, min(m.hi, reach)})
+		}
+		reach = max(reach, m.hi)
 		tiles = put(tiles, m)
 	}
 	for i := 1; i < len(tiles); i++ {

@@ -20,6 +20,7 @@ func TestLay(t *testing.T) {
 		{"starts anywhere", []marker{m(1, 70, 79)}, "1[70,79]"},
 		{"gap", []marker{m(1, 0, 9), m(1, 15, 19)}, "1[0,9] 1[15,19] gap[10,14]"},
 		{"overlap inside one generation", []marker{m(1, 0, 9), m(1, 5, 12)}, "1[0,9] 1[10,12] overlap[5,9]"},
+		{"overlaps behind a short one", []marker{m(1, 0, 99), m(1, 5, 6), m(1, 50, 60)}, "1[0,99] overlap[5,6] overlap[50,60]"},
 		{"higher generation wins", []marker{m(1, 0, 99), m(2, 0, 49), m(2, 50, 120)}, "2[0,49] 2[50,120]"},
 		{"a late zombie fills the end", []marker{m(2, 0, 49), m(1, 0, 99)}, "2[0,49] 1[50,99]"},
 		{"an older one on both sides", []marker{m(1, 0, 99), m(3, 40, 59)}, "1[0,39] 3[40,59] 1[60,99]"},
@@ -52,7 +53,7 @@ func TestLayAgreesWithOffsets(t *testing.T) {
 			lo := rapid.Int64Range(0, 30).Draw(t, "lo")
 			ms = append(ms, marker{lo: lo, hi: lo + rapid.Int64Range(0, 12).Draw(t, "length"), generation: rapid.Int32Range(1, 4).Draw(t, "generation")})
 		}
-		tiles, _, gaps := lay(ms)
+		tiles, overlaps, gaps := lay(ms)
 		at := map[int64]int32{}
 		last := int64(-1)
 		for _, x := range tiles {
@@ -71,7 +72,24 @@ func TestLayAgreesWithOffsets(t *testing.T) {
 				}
 			}
 		}
-		for o := int64(0); o < 50; o++ {
+		twice := map[int64]bool{}
+		for _, x := range overlaps {
+			for o := x.lo; o <= x.hi; o++ {
+				twice[o] = true
+			}
+		}
+		for o := range int64(50) {
+			covers := map[int32]int{}
+			most := 0
+			for _, m := range ms {
+				if m.lo <= o && o <= m.hi {
+					covers[m.generation]++
+					most = max(most, covers[m.generation])
+				}
+			}
+			if twice[o] != (most > 1) {
+				t.Fatalf("offset %d is covered %d times by one generation, told as an overlap: %t", o, most, twice[o])
+			}
 			var want int32
 			for _, m := range ms {
 				if m.lo <= o && o <= m.hi {

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestViewHoldsEveryColumn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var name, typ string
 		if err := rows.Scan(&name, &typ); err != nil {
@@ -142,15 +143,11 @@ func TestViewMergesAnalyzers(t *testing.T) {
 	e := sample("acme", 0)
 	f.write(e)
 	judge := e.verdictRow()
-	for k, v := range (row{"analyzer": "judge", "result_id": audit.DeriveID("j").String(), "bias_types": []string{"judge.stereotype"}, "confidence": int32(910_000),
+	maps.Copy(judge, row{"analyzer": "judge", "result_id": audit.DeriveID("j").String(), "bias_types": []string{"judge.stereotype"}, "confidence": int32(910_000),
 		"max_severity": uint8(4), "mitigation": audit.MitigationRephrase, "scores.name": []string{"judge", "toxicity"}, "scores.value": []int64{1_400_000, 100_000},
-		"findings.kind": []string{"judge.stereotype", "judge.othering"}, "status": "partial"}) {
-		judge[k] = v
-	}
+		"findings.kind": []string{"judge.stereotype", "judge.othering"}, "status": "partial"})
 	older := e.verdictRow() // replaced by the newer fact of the same analyzer
-	for k, v := range (row{"analyzer": "judge", "result_id": audit.DeriveID("old").String(), "bias_types": []string{"judge.dehumanization"}, "analysis_ts": e.broker.Add(-time.Hour)}) {
-		older[k] = v
-	}
+	maps.Copy(older, row{"analyzer": "judge", "result_id": audit.DeriveID("old").String(), "bias_types": []string{"judge.dehumanization"}, "analysis_ts": e.broker.Add(-time.Hour)})
 	f.insert("verdicts", judge)
 	f.insert("verdicts", older)
 	r := f.view("tenant_id = 'acme'")[0]
@@ -208,13 +205,53 @@ func TestViewEqualsAuditCurrent(t *testing.T) {
 	const columns = "tenant_id, id, log_timestamp, llm_provider, llm_model, sensitivity_score, status, bias_detected, bias_type, bias_confidence_score, human_reviewed, bias_analysis_status, domain, application, trace_id"
 	view := "SELECT " + columns + " FROM {{db}}.llm_interaction_audit"
 	current := `SELECT tenant_id, event_id, event_ts, provider, model, toNullable(sensitivity_score), status, CAST(bias_detected AS Bool), bias_types,
-		CAST(round(confidence / 1000000, 2) AS Decimal(5, 2)), CAST(human_reviewed AS Bool), analysis_status, domain, app, trace_id FROM {{db}}.audit_current FINAL`
+		CAST(toDecimal32(intDiv(toInt32(confidence) + 5000, 10000), 2) / 100 AS Decimal(5, 2)), CAST(human_reviewed AS Bool), analysis_status, domain, app, trace_id FROM {{db}}.audit_current FINAL`
 	if n := f.count("SELECT count() FROM (" + view + " INTERSECT " + current + ")"); n != 47 {
 		t.Errorf("%d rows are the same in both, want 47", n)
 	}
 	for _, q := range []string{view + " EXCEPT " + current, current + " EXCEPT " + view} {
 		if n := f.count("SELECT count() FROM (" + q + ")"); n != 0 {
 			t.Errorf("%d rows stand on one side only: %s", n, q[:60])
+		}
+	}
+}
+
+// What people and outside analyzers said: each column of it, present and absent.
+func TestViewShowsLaterFacts(t *testing.T) {
+	f := newFixture(t)
+	plain, told := sample("acme", 1), sample("acme", 5)
+	f.write(plain, told)
+	d := told.digest()
+	key := row{"tenant_id": "acme", "event_day": told.at, "event_id": told.id.String(), "content_digest": string(d[:])}
+	with := func(more row) row {
+		out := maps.Clone(key)
+		maps.Copy(out, more)
+		return out
+	}
+	review := func(id, reviewer, decision string, at time.Time) row {
+		return with(row{"review_id": audit.DeriveID(id).String(), "version": uint64(1), "reviewer": reviewer, "decision": decision, "tags": []string{"terms.age"}, "reviewed_at": at})
+	}
+	f.insert("reviews", review("first", "ann", "dismissed", told.at), review("second", "ann", "confirmed", told.at.Add(time.Minute)), review("bob", "bob", "unsure", told.at.Add(2*time.Minute)), review("back", "bob", "withdrawn", told.at.Add(3*time.Minute)))
+	result := audit.DeriveID("outside")
+	v := told.verdictRow()
+	maps.Copy(v, row{"analyzer": "external:vendor", "analyzer_version": "vendor", "result_id": result.String(), "said": []string{"report"}, "bias_types": []string{}, "scores.name": []string{"x"}, "scores.value": []int64{0}})
+	f.insert("verdicts", v)
+	text := func(kind string, id audit.ID, text string) row {
+		return row{"tenant_id": "acme", "event_day": told.at, "event_id": told.id.String(), "kind": kind, "source_id": string(append(id[:], make([]byte, 16)...)), "version": uint64(1), "text": text}
+	}
+	f.insert("interaction_texts", text("review_note", audit.DeriveID("second"), "a \"note\""), text("review_note", audit.DeriveID("bob"), "not shown"),
+		text("outside_report", result, `{"deep":{"a":"é"}}`), text("outside_mitigation", result, `{"type":"X"}`), text("outside_report", audit.DeriveID("older"), `{"not":"current"}`))
+	const columns = "SELECT human_reviewed, human_bias_tag, review_notes, effective_bias, mitigation_action, JSONExtractRaw(assumeNotNull(bias_report_summary), 'outside'), JSONExtractInt(assumeNotNull(bias_report_summary), 'threshold') >= 0 FROM "
+	for _, tc := range []struct{ id, want string }{
+		{told.id.String(), "true\t{\"decision\":\"confirmed\",\"tags\":[\"terms.age\"]}\ta \"note\"\ttrue\t{\"type\":\"X\"}\t{\"vendor\":{\"deep\":{\"a\":\"é\"}}}\t1\n"},
+		{plain.id.String(), "false\t\\N\t\\N\tfalse\t\\N\t\t1\n"},
+	} {
+		var b bytes.Buffer
+		if err := store.WriteTSV(t.Context(), &b, f.conn, columns+f.db+".llm_interaction_audit WHERE id = '"+tc.id+"'"); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, _ := strings.Cut(b.String(), "\n"); got != tc.want {
+			t.Errorf("got\n%swant\n%s", got, tc.want)
 		}
 	}
 }

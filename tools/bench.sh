@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures speed and memory and prints the figures of docs/benchmarks.md.
-# Usage: tools/bench.sh [BINARY [PART...]]   parts: micro scan backlog days split low lists; all by default
-# N (200000) events of backlog, days, split and scan; ROWS (1000000) of lists; SECONDS_LOW (30); BENCHTIME (300ms).
+# Usage: tools/bench.sh [BINARY [PART...]]   parts: micro scan backlog days split judge low inline lists rollup trends; all by default
+# N (200000) events of backlog, days, split, judge and scan; ROWS (1000000) of lists and trends; SECONDS_LOW (30); BENCHTIME (300ms); LITELLM: the command of its proxy.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 bin=${1:-bin/evenhand}
@@ -46,8 +46,12 @@ part scan "$tool/bench" scan -bin "$bin" -n "$n"
 part backlog "$tool/bench" backlog -bin "$bin" -n "$n"
 part days "$tool/bench" backlog -bin "$bin" -n "$n" -days 28
 part split "$tool/bench" split -bin "$bin" -n "$n"
+part judge "$tool/bench" judge -bin "$bin" -n "$n"
 part low "$tool/bench" low -bin "$bin" -seconds "$low"
+part inline "$tool/bench" inline -bin "$bin" -n 4000 -rate 100 -litellm "${LITELLM:-}"
 part lists "$tool/bench" lists -bin "$bin" -rows "$rows"
+part rollup "$tool/bench" rollup -bin "$bin" -events 1000000
+part trends "$tool/bench" trends -rows "$rows"
 
 if [ ${#failed[@]} -gt 0 ]; then
   printf '\nFAILED: %s\n' "${failed[*]}"

@@ -47,9 +47,13 @@ func TestFaultsOfTheCommandLineAreNamed(t *testing.T) {
 		{"emit --batch 0", 2, "evenhand: --batch: 0 is not in 1..10000\n"},
 		{"emit --format xml", 2, "--format must be one of"},
 		{"scan --domain law", 2, `evenhand: --domain: "law" is not one of general, hr, finance, healthcare, education` + "\n"},
-		{"run --roles cook", 2, `evenhand: --roles: "cook" is not one of pipeline, api, analyzer` + "\n"},
+		{"run --roles cook", 2, `evenhand: --roles: "cook" is not one of pipeline, api, analyzer, jobs, remediation, judge` + "\n"},
 		{"--set nope=1 --set broker.port=-1 up", 2, "evenhand: settings:\n  --set nope=1: wants key=value with a known key"},
 		{"--set kafka.partitions=x config", 2, "evenhand: kafka.partitions: wants a whole number\n"},
+		{"--set kafka.tenant_topics=acme config", 2, `evenhand: kafka.tenant_topics: "acme" is not TOPIC=TENANT, such as acme.llm.interactions=acme` + "\n"},
+		{"--set kafka.tenant_topics=llm.interactions=acme config", 2, "evenhand: kafka.tenant_topics: llm.interactions is a topic that all tenants share\n"},
+		{"--set kafka.tenant_topics=a.t=a,a.t=b config", 2, "evenhand: kafka.tenant_topics: a.t stands there twice\n"},
+		{"--set kafka.tenant_topics=a.t=a up", 2, "evenhand: kafka.tenant_topics: is for an outside Kafka"},
 		{"--config /no/such/file up", 2, "--config: "},
 		{"up --http 0.0.0.0:8787", 2, "http.api_key: 0.0.0.0:8787 is reachable from outside this machine"},
 		{"up --http 127.0.0.1:http-alt", 2, "is not a port"},
@@ -75,6 +79,7 @@ func TestNothingRuns(t *testing.T) {
 		"sql SELECT": "name its folder with --data-dir, or set clickhouse.addr\n",
 		"rates":      "name its folder with --data-dir, or set clickhouse.addr\n",
 		"check":      "name its folder with --data-dir, or set clickhouse.addr\n",
+		"jobs list":  "name its folder with --data-dir, or set clickhouse.addr\n",
 		"migrate":    "name its folder with --data-dir, or set clickhouse.addr\n",
 		"topics":     "name its folder with --data-dir, or set kafka.brokers\n",
 		"emit":       "name another address with --to URL, or set kafka.brokers\n",
@@ -89,7 +94,7 @@ func TestNothingRuns(t *testing.T) {
 func TestAFolderInUseIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	cause := os.ErrExist
-	if err := inUse(dir, cause); err != cause {
+	if err := inUse(dir, cause); err != cause { //nolint:errorlint // it comes back as it is, not wrapped
 		t.Errorf("nobody runs: %v", err)
 	}
 	if err := writeRunning(dir, running{PID: os.Getppid(), HTTP: "http://127.0.0.1:8787"}); err != nil {
@@ -122,7 +127,7 @@ func TestConfig(t *testing.T) {
 	write(t, file, "kafka:\n  group: mine\ndetect:\n  # bias_action: block\n")
 	r := command(t, "", "--config", file, "--set", "kafka.partitions=7", "config")
 	rows := map[string]string{}
-	for _, line := range strings.Split(r.out, "\n") {
+	for line := range strings.SplitSeq(r.out, "\n") {
 		if f := strings.Fields(line); len(f) == 3 {
 			rows[f[0]] = f[2]
 		}

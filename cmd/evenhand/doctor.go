@@ -53,7 +53,9 @@ func (cmd *doctorCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		} else {
 			out = append(out, embedded(ctx, s)...)
 		}
-		out = append(out, retention())
+		up := len(s.Kafka.Brokers) == 0 && len(s.ClickHouse.Addr) == 0
+		out = append(out, diagnoseAccess(ctx, s, up)...)
+		out = append(out, tracker(ctx, s), s.Judge.diagnose(s.PII.Mask), s.Retention.diagnose())
 	}
 	bad := false
 	for _, x := range out {
@@ -116,6 +118,9 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 	} else {
 		add("ok", "store", "answers a query")
 	}
+	if p, err := engine.Running(engineDir(s), engine.API); err == nil {
+		out = append(out, policies(ctx, p.Config(), string(engine.API)))
+	}
 	k := s.kafka()
 	k.Brokers = []string{r.Kafka}
 	out = append(out, topicsState(ctx, k, s))
@@ -128,6 +133,7 @@ func outside(ctx context.Context, s settings) (out []diagnosis) {
 		out = append(out, diagnosis{"bad", "kafka", "kafka.brokers is not set"})
 	} else {
 		out = append(out, topicsState(ctx, s.kafka(), s))
+		out = append(out, keptTopics(ctx, s.kafka(), s.Retention)...)
 	}
 	if len(s.ClickHouse.Addr) == 0 {
 		return append(out, diagnosis{"bad", "clickhouse", "clickhouse.addr is not set"})
@@ -135,13 +141,17 @@ func outside(ctx context.Context, s settings) (out []diagnosis) {
 	if err := pingStore(ctx, s.clickhouse()); err != nil {
 		return append(out, diagnosis{"bad", "clickhouse", err.Error()})
 	}
-	return append(out, diagnosis{"ok", "clickhouse", "answers a query"})
+	out = append(out, diagnosis{"ok", "clickhouse", "answers a query"})
+	if s.ClickHouse.ReaderUsername == "" {
+		return append(out, diagnosis{"warn", "row policies", "Evenhand's queries alone keep tenants apart; set clickhouse.reader_username to an account with row policies for a second belt, see docs/operations.md"})
+	}
+	return append(out, policies(ctx, s.reader(), s.ClickHouse.ReaderUsername))
 }
 
 func topicsState(ctx context.Context, k kafkaconn.Config, s settings) diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	want := kafkaconn.Topics(s.Kafka.Partitions)
+	want := s.topics()
 	have, err := kafkaconn.List(ctx, k, want)
 	if err != nil {
 		return diagnosis{"bad", "kafka", fmt.Sprintf("%s: %v", strings.Join(k.Brokers, ","), err)}
@@ -165,11 +175,6 @@ func pingStore(ctx context.Context, cfg chconn.Config) error {
 		return chconn.Wrap("query", err)
 	}
 	return nil
-}
-
-// retention tells what the default means for high-risk systems (EU AI Act Art. 19 and 26(6)).
-func retention() diagnosis {
-	return diagnosis{"warn", "retention", "texts are kept until you drop them; the planned default of 180 days is shorter than the six months that EU AI Act Art. 19 and 26(6) ask of high-risk systems"}
 }
 
 // engineDir and brokerDir are the folders of the embedded store and broker.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/segmentio/kafka-go"
 
+	"github.com/evenhand/evenhand/detectors/detectortest"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
 )
@@ -134,19 +135,27 @@ func (u *up) kill() {
 	<-u.done
 }
 
+// patience is how long nothing may change.
+const patience = 2 * time.Minute
+
 // eventually asks until try gives nil; the limit is generous because test machines are busy.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(2 * time.Minute)
-	for {
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for last := ""; ; {
 		err := try()
 		if err == nil {
 			return
 		}
+		if said, _, _ := strings.Cut(err.Error(), "\n"); said != last { // it gets on
+			last = said
+			late.Reset(patience)
+		}
 		select {
-		case <-late:
+		case <-late.C:
 			t.Fatalf("%s: %v", what, err)
 		case <-tick.C:
 		}
@@ -242,17 +251,7 @@ func readTopic(t *testing.T, brokers, topic string) (ms []kafka.Message) {
 // sharedData is the folder of labelled texts; absent, the test is skipped, in CI it fails.
 func sharedData(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("EVENHAND_SHARED")
-	if dir == "" {
-		dir = "../../../shared"
-	}
-	if _, err := os.Stat(filepath.Join(dir, "data")); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("EVENHAND_SHARED: no labelled texts at %s", dir)
-		}
-		t.Skipf("no labelled texts at %s; EVENHAND_SHARED names their folder", dir)
-	}
-	return filepath.Join(dir, "data")
+	return detectortest.Shared(t, "data")
 }
 
 // lines calls f for each line of a file.

@@ -18,8 +18,11 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/internal/secret"
+	"github.com/evenhand/evenhand/internal/wait"
 	"github.com/evenhand/evenhand/sources"
 )
 
@@ -32,6 +35,7 @@ type emitCmd struct {
 	Domain  string            `help:"Domain of events that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
 	App     string            `help:"Application of events that name none." placeholder:"NAME"`
 	To      string            `help:"Send over HTTP to this address instead of Kafka." placeholder:"URL"`
+	Token   string            `help:"File that holds a token or API key for --to; else EVENHAND_TOKEN, else http.api_key." name:"token-file" placeholder:"FILE" env:"EVENHAND_TOKEN_FILE"`
 	DataDir string            `help:"Find the running 'evenhand up' of this data folder." placeholder:"DIR"`
 	Batch   int               `help:"Events a request." default:"500"`
 	Resume  string            `help:"Remember progress here and go on from it (default: .NAME.emit beside the file)." placeholder:"FILE"`
@@ -46,7 +50,8 @@ not sent, and the exit status is 3. An interrupted run goes on where it stopped;
 Examples:
   evenhand emit examples/interactions.jsonl
   evenhand emit texts.csv --map text=response --field provider=openai --domain hr
-  cat log.ndjson | evenhand emit --to http://127.0.0.1:8787`
+  cat log.ndjson | evenhand emit --to http://127.0.0.1:8787
+  EVENHAND_TOKEN=$(evenhand token --tenant acme --role service) evenhand emit log.ndjson --to http://127.0.0.1:8787`
 }
 
 // resumeState is what a resume file holds.
@@ -67,8 +72,8 @@ type sender interface {
 type event struct {
 	line   int
 	id     string
+	tenant string // as the line names it; "" leaves it to the receiver
 	value  []byte
-	tenant string
 }
 
 // Run emits the input.
@@ -189,14 +194,19 @@ func (r *emitRun) save() error {
 	if r.path == "" {
 		return nil
 	}
-	b, err := json.Marshal(r.state)
+	return saveProgress(r.path, r.state)
+}
+
+// saveProgress writes what a run that is broken off goes on from.
+func saveProgress(path string, state any) error {
+	b, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(r.path+".tmp", b, 0o600); err != nil {
+	if err := os.WriteFile(path+".tmp", b, 0o600); err != nil {
 		return fmt.Errorf("cannot remember progress: %w; name a file that can be written with --resume", err)
 	}
-	return os.Rename(r.path+".tmp", r.path)
+	return os.Rename(path+".tmp", path)
 }
 
 func (r *emitRun) report(std *stdio, err error) error {
@@ -298,7 +308,8 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 	if rej != nil {
 		return event{}, fmt.Errorf("%s: %s", rej.Reason, rej.Detail)
 	}
-	return event{line: line, id: in.ID.String(), value: value}, nil
+	tenant, _ := row["tenant_id"].(string)
+	return event{line: line, id: in.ID.String(), tenant: tenant, value: value}, nil
 }
 
 // keepForeign moves fields that the event does not know under metadata: with --map the input is
@@ -327,7 +338,11 @@ func (cmd *emitCmd) keepForeign(row map[string]any) {
 
 func (cmd *emitCmd) sender(s settings) (sender, error) {
 	if cmd.To != "" {
-		return &httpSender{base: strings.TrimSuffix(cmd.To, "/"), key: s.HTTP.APIKey.Reveal(), client: &http.Client{Timeout: 60 * time.Second}}, nil
+		credential, bound, err := credentialOf(s, cmd.Token)
+		if err != nil {
+			return nil, err
+		}
+		return &httpSender{base: strings.TrimSuffix(cmd.To, "/"), key: credential, bound: bound, client: &http.Client{Timeout: 60 * time.Second}}, nil
 	}
 	if len(s.Kafka.Brokers) == 0 {
 		r, ok := findRunning(s.DataDir)
@@ -362,22 +377,64 @@ func (k *kafkaSender) send(ctx context.Context, batch []event) error {
 		if audit.KindOf(err) != audit.KindOverloaded {
 			return err
 		}
-		if err := wait(ctx, time.Second); err != nil {
-			return err
+		if !wait.For(ctx, time.Second) {
+			return ctx.Err()
 		}
 	}
 }
 
 type httpSender struct {
-	base, key string
-	client    *http.Client
+	base   string
+	key    secret.Text
+	bound  bool // the key is of one tenant
+	client *http.Client
+}
+
+// credentialOf is what a command shows to the doors: a token or API key out of a file or EVENHAND_TOKEN,
+// which are bound to a tenant, else http.api_key, which is not.
+func credentialOf(s settings, file string) (credential secret.Text, bound bool, err error) {
+	if file != "" {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return "", false, fmt.Errorf("--token-file: %w", err)
+		}
+		return secret.Text(strings.TrimSpace(string(b))), true, nil
+	}
+	if t := strings.TrimSpace(os.Getenv("EVENHAND_TOKEN")); t != "" {
+		return secret.Text(t), true, nil
+	}
+	return s.HTTP.APIKey, false, nil
 }
 
 func (h *httpSender) to() string   { return h.base }
 func (h *httpSender) close() error { h.client.CloseIdleConnections(); return nil }
 
-// send posts NDJSON; when told to slow down it waits as long as it is asked to.
+// send posts NDJSON: at once, but with the key that is bound to no tenant in a request for each of the
+// batch's tenants, which then stands in the header.
 func (h *httpSender) send(ctx context.Context, batch []event) error {
+	if h.bound || h.key == "" {
+		return h.post(ctx, "", batch)
+	}
+	for len(batch) > 0 {
+		tenant := batch[0].tenant
+		var same, others []event
+		for _, e := range batch {
+			if e.tenant == tenant {
+				same = append(same, e)
+			} else {
+				others = append(others, e)
+			}
+		}
+		if err := h.post(ctx, tenant, same); err != nil {
+			return err
+		}
+		batch = others
+	}
+	return nil
+}
+
+// post sends one request; when told to slow down it waits as long as it is asked to.
+func (h *httpSender) post(ctx context.Context, tenant string, batch []event) error {
 	var body bytes.Buffer
 	for _, e := range batch {
 		body.Write(e.value)
@@ -390,7 +447,10 @@ func (h *httpSender) send(ctx context.Context, batch []event) error {
 		}
 		req.Header.Set("Content-Type", "application/x-ndjson")
 		if h.key != "" {
-			req.Header.Set("Authorization", "Bearer "+h.key)
+			req.Header.Set("Authorization", "Bearer "+h.key.Reveal())
+		}
+		if tenant != "" {
+			req.Header.Set(auth.TenantHeader, tenant)
 		}
 		res, err := h.client.Do(req)
 		if err != nil {
@@ -398,12 +458,12 @@ func (h *httpSender) send(ctx context.Context, batch []event) error {
 		}
 		answer, _ := io.ReadAll(io.LimitReader(res.Body, 4096))
 		_ = res.Body.Close()
-		switch {
-		case res.StatusCode == http.StatusAccepted:
+		switch res.StatusCode {
+		case http.StatusAccepted:
 			return nil
-		case res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable:
-			if err := wait(ctx, retryAfter(res)); err != nil {
-				return err
+		case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+			if !wait.For(ctx, retryAfter(res)) {
+				return ctx.Err()
 			}
 		default:
 			return fmt.Errorf("%s answered %s: %s", h.base, res.Status, strings.TrimSpace(string(answer)))
@@ -416,15 +476,4 @@ func retryAfter(res *http.Response) time.Duration {
 		return min(d, time.Minute)
 	}
 	return time.Second
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

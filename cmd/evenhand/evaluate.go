@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,7 @@ import (
 	"os"
 
 	"github.com/evenhand/evenhand/audit"
-	"github.com/evenhand/evenhand/detectors/terms"
+	"github.com/evenhand/evenhand/judge/hybrid"
 )
 
 type evaluateCmd struct {
@@ -23,16 +24,27 @@ type evaluateCmd struct {
 }
 
 func (evaluateCmd) Help() string {
-	return `Each distinct term takes 0.15 off 1.0; 1.0 passes. Exit status 3 when it does not pass.
+	return `Each distinct term takes 0.15 off 1.0. In the modes llm and both a language model (settings judge.*, or OPENAI_API_KEY) rates the
+text from 1 to 5; the lowest score holds. 1.0 passes. Exit status 3 when it does not pass, or there is no score.
 
 Examples:
   evenhand evaluate "He is too old to learn."
+  evenhand evaluate --mode both --check both --input "Who should lead?" "Ask Bob, he is young."
   evenhand evaluate --categories gender,age --custom-terms manpower,chairman,elderly "Manpower planning for elderly staff"`
 }
 
 // Run evaluates one text.
-func (cmd *evaluateCmd) Run(ctx context.Context, std *stdio) error {
-	cfg := terms.DefaultConfig()
+func (cmd *evaluateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return err
+	}
+	models, err := newAsking(s, nil)
+	if err != nil {
+		return err
+	}
+	defer models.close()
+	cfg := models.hybridConfig()
 	if cmd.Config != nil {
 		d := json.NewDecoder(cmd.Config)
 		d.DisallowUnknownFields()
@@ -60,7 +72,7 @@ func (cmd *evaluateCmd) Run(ctx context.Context, std *stdio) error {
 		}
 		text = string(b)
 	}
-	res, err := terms.Evaluate(ctx, cfg, cmd.Input, text)
+	res, err := models.hybrid(ctx, cfg, hybrid.Input{Tenant: cmp.Or(s.Tenant.Default, "default"), Input: cmd.Input, Output: text})
 	if err != nil {
 		if audit.KindOf(err) == audit.KindInvalid {
 			return &settingsError{errors.Unwrap(err)}

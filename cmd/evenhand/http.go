@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/pprof"
 	"time"
@@ -11,7 +10,8 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/evenhand/evenhand/audit"
-	"github.com/evenhand/evenhand/detectors/terms"
+	"github.com/evenhand/evenhand/auth"
+	gatedoor "github.com/evenhand/evenhand/gates/door"
 	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/ingest/door"
 	"github.com/evenhand/evenhand/internal/chconn"
@@ -22,21 +22,38 @@ import (
 // handler is all that this process serves.
 func (st *stack) handler() http.Handler {
 	deps := door.Deps{
-		Decoder: ingest.NewDecoder(st.settings.decoder()), APIKey: st.settings.HTTP.APIKey.Reveal(),
+		Decoder: ingest.NewDecoder(st.settings.decoder()), Auth: st.auth,
 		Limits:  door.Limits{Message: kafkaconn.MaxMessage},
-		Metrics: st.metrics, Logger: st.log,
+		OTLP:    st.settings.OTLP,
+		Metrics: st.metrics, Logger: st.log, Inline: st.inline,
 	}
-	if st.producer != nil {
+	if st.has(roleAPI) {
 		deps.Producer = &frontDoor{st}
+		deps.Join = st.writer
+		deps.Replay = st.replay
 	}
 	if st.has(roleAnalyzer) {
-		deps.Analyze, deps.Evaluate = st.analyzer.Analyze, evaluateText
+		deps.Analyze, deps.Advice, deps.Evaluate = st.analyzer.Analyze, st.analyzer.Advice, st.asking.evaluate
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", door.Handler(deps))
+	if st.graphql != nil {
+		st.graphql.mount(mux, st.auth, st.settings.GraphQL.Playground)
+	}
+	if st.gates != nil && st.has(roleAPI) {
+		front := st.auth.Middleware(auth.Read, nil, st.gates.door)
+		mux.Handle(gatedoor.Path, front)
+		mux.Handle(gatedoor.Path+"/", front)
+	}
+	if st.gateway != nil {
+		st.mountGateway(mux)
+	}
 	mux.Handle("GET /metrics", st.metrics.Handler())
 	mux.Handle("GET /healthz", obs.Healthz())
 	mux.Handle("GET /readyz", obs.Readyz(st.checks()))
+	if st.remediates() && st.settings.Linear.WebhookSecret != "" {
+		mux.Handle("POST "+linearDoor, st.linearInbox())
+	}
 	if st.settings.HTTP.Pprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
@@ -53,7 +70,16 @@ func (st *stack) checks() (cs []obs.Check) {
 			return chconn.Wrap("query", err)
 		}})
 	}
-	if st.producer != nil || st.pipeline != nil {
+	if len(st.pipelines) > 0 {
+		cs = append(cs, obs.Check{Name: "pipeline", Run: func(context.Context) error { return st.stalled(time.Now()) }})
+	}
+	if st.remediates() {
+		cs = append(cs, obs.Check{Name: "remediation", Run: func(context.Context) error { return st.remedy.state() }})
+	}
+	if st.judges() {
+		cs = append(cs, obs.Check{Name: "judge", Run: func(context.Context) error { return st.judge.state() }})
+	}
+	if st.producer != nil || len(st.pipelines) > 0 || st.jobs != nil {
 		cs = append(cs, obs.Check{Name: "broker", Run: st.fetchOnce})
 	}
 	return cs
@@ -104,23 +130,4 @@ func (f *frontDoor) Produce(ctx context.Context, ms []door.Message) error {
 		}
 	}
 	return f.st.producer.Produce(ctx, out)
-}
-
-// evaluateText serves seed 002's evaluator.
-func evaluateText(ctx context.Context, r door.EvaluateRequest) (any, error) {
-	cfg := terms.DefaultConfig()
-	set := func(to *string, v string) {
-		if v != "" {
-			*to = v
-		}
-	}
-	set(&cfg.Mode, r.Mode)
-	set(&cfg.Model, r.Model)
-	set(&cfg.Check, r.Check)
-	cfg.APIKey, cfg.Categories, cfg.CustomTerms = terms.Secret(r.APIKey), r.Categories, r.CustomTerms
-	res, err := terms.Evaluate(ctx, cfg, r.Input, r.Output)
-	if err != nil {
-		return nil, fmt.Errorf("evaluate: %w", err)
-	}
-	return res, nil
 }

@@ -2,68 +2,29 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/segmentio/kafka-go"
 
 	"github.com/evenhand/evenhand/internal/chconn"
-	"github.com/evenhand/evenhand/internal/config"
+	"github.com/evenhand/evenhand/internal/embedded/brokertest"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
+	"github.com/evenhand/evenhand/internal/secret"
 	"github.com/evenhand/evenhand/store"
 )
 
-// realKafka starts Apache Kafka on a port of its own; without a JVM and Maven the test is skipped, in
-// CI it fails.
-func realKafka(t *testing.T) string {
-	t.Helper()
-	for _, need := range []string{"java", "mvn"} {
-		if _, err := exec.LookPath(need); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("%s is not installed", need)
-			}
-			t.Skipf("a real Kafka needs %s", need)
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port%20000 + 20000
-	_ = l.Close()
-	script, err := filepath.Abs("../../tools/kafka/kafka.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	call := func(args ...string) (string, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 4*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, script, args...)
-		cmd.Env = append(os.Environ(), fmt.Sprint("KAFKA_PORT=", port), "KAFKA_WAIT=180", "KAFKA_HEAP=384m")
-		out, err := cmd.Output()
-		return strings.TrimSpace(string(out)), err
-	}
-	addr, err := call("start")
-	if err != nil {
-		t.Fatalf("kafka.sh start: %v", err)
-	}
-	t.Cleanup(func() { _, _ = call("wipe") })
-	return addr
-}
-
 // The cluster's way: a real Kafka, a ClickHouse outside, and processes that only know their addresses.
 func TestRunAgainstRealKafka(t *testing.T) {
-	brokers := realKafka(t)
+	brokers := brokertest.StartKafka(t).Conn.Brokers[0]
 	e := enginetest.Start(t)
 	ch := e.Endpoint(engine.Writer)
 	env := []string{"EVENHAND_KAFKA_BROKERS=" + brokers, "EVENHAND_CLICKHOUSE_ADDR=" + ch.Native, "EVENHAND_CLICKHOUSE_USERNAME=" + string(ch.User),
-		"EVENHAND_CLICKHOUSE_PASSWORD=" + ch.Password, "EVENHAND_TENANT_DEFAULT=acme"}
+		"EVENHAND_CLICKHOUSE_PASSWORD=" + ch.Password, "EVENHAND_TENANT_DEFAULT=acme", "EVENHAND_KAFKA_TENANT_TOPICS=beta.interactions=beta"}
 	must := func(stdin string, args ...string) string {
 		t.Helper()
 		r := evenhandEnv(t, stdin, env, args...)
@@ -80,7 +41,8 @@ func TestRunAgainstRealKafka(t *testing.T) {
 	}
 
 	s := defaultSettings()
-	s.Kafka.Brokers, s.ClickHouse.Addr, s.ClickHouse.Username, s.ClickHouse.Password = []string{brokers}, []string{ch.Native}, string(ch.User), config.Secret(ch.Password)
+	s.Kafka.Brokers, s.ClickHouse.Addr, s.ClickHouse.Username, s.ClickHouse.Password = []string{brokers}, []string{ch.Native}, string(ch.User), secret.Text(ch.Password)
+	s.Kafka.TenantTopics = []string{"beta.interactions=beta"}
 	s.Tenant.Default, s.HTTP.Addr = "acme", "127.0.0.1:0"
 	begin := func() (stop func(), base string) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -132,13 +94,46 @@ func TestRunAgainstRealKafka(t *testing.T) {
 		})
 	}
 	stored(3001)
+	eventually(t, "this process leads the jobs", func() error {
+		var n uint64
+		err := conn.QueryRow(t.Context(), "SELECT countIf(job = '"+jobRetry+"' AND status = 'done') FROM evenhand.job_runs FINAL").Scan(&n)
+		if err == nil && n == 0 {
+			err = errors.New("no run yet")
+		}
+		return err
+	})
+	// The topic is bound to a tenant: what names another is rejected, whether it says so in the header or the payload.
+	w := &kafka.Writer{Addr: kafka.TCP(brokers), Topic: "beta.interactions", BatchSize: 4}
+	if err := w.WriteMessages(t.Context(),
+		kafka.Message{Value: []byte(`{"id":"b1","response":"fine"}`)},
+		kafka.Message{Value: []byte(`{"id":"b2","tenant_id":"beta","response":"fine"}`), Headers: []kafka.Header{{Key: "evenhand-tenant", Value: []byte("beta")}}},
+		kafka.Message{Value: []byte(`{"id":"b3","tenant_id":"acme","response":"fine"}`)},
+		kafka.Message{Value: []byte(`{"id":"b4","response":"fine"}`), Headers: []kafka.Header{{Key: "evenhand-tenant", Value: []byte("acme")}}},
+	); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	stored(3003)
+	eventually(t, "the two of another tenant are rejected", func() error {
+		out := must("", "sql", "SELECT arrayStringConcat(arraySort(groupArray(concat(topic, ' ', tenant_id, ' ', reason))), ', ') FROM rejected FINAL")
+		if !strings.Contains(out, "beta.interactions beta tenant_mismatch, beta.interactions beta tenant_mismatch") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	if out := must("", "sql", "SELECT tenant_id, count() FROM audit_current FINAL GROUP BY tenant_id ORDER BY tenant_id"); !strings.Contains(out, "acme\t3001\nbeta\t2\n") {
+		t.Error(out)
+	}
 	stop() // drains and leaves the group
 	stop, _ = begin()
 	must(`{"id":"later","response":"fine"}`, "emit", "-", "--quiet")
-	stored(3002)
+	stored(3004)
 	stop()
 	rep, err := store.New(conn, "evenhand").Check(t.Context())
-	if err != nil || !rep.OK() || rep.Interactions != 3002 || rep.Duplicates != 0 {
+	if err != nil || !rep.OK() || rep.Interactions != 3004 || rep.Duplicates != 0 {
 		t.Errorf("check: %v %+v", err, rep)
+	}
+	if out := must("", "check", "--json"); !strings.Contains(out, `"lost":0,"double":0`) || !strings.Contains(out, "beta.interactions") {
+		t.Error(out)
 	}
 }

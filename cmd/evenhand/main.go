@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // schedules have time zones, and small images have no list of them
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
@@ -33,21 +34,38 @@ type cli struct {
 	Config string   `help:"YAML file with settings (see 'evenhand config')." type:"existingfile" placeholder:"FILE" env:"EVENHAND_CONFIG"`
 	Set    []string `help:"One setting, over file and environment; repeatable." placeholder:"KEY=VALUE" sep:"none"`
 
-	Up       upCmd       `cmd:"" help:"Run everything on this machine: broker, store, pipeline, HTTP."`
-	Run      runCmd      `cmd:"" help:"Run chosen roles against an outside Kafka and ClickHouse."`
-	Emit     emitCmd     `cmd:"" help:"Send interactions from a file or stdin."`
-	Scan     scanCmd     `cmd:"" help:"Scan texts: JSONL on stdin, one verdict a line on stdout. Needs no broker and no store."`
-	Evaluate evaluateCmd `cmd:"" help:"Score one text with the hybrid bias evaluator."`
-	Rates    ratesCmd    `cmd:"" help:"Print bias rates by domain and characteristic, with evidence."`
-	Check    checkCmd    `cmd:"" help:"Prove the store: every offset covered, every event once, one verdict each."`
-	Rules    rulesCmd    `cmd:"" help:"List, explain, test and lint the rule packs."`
-	Migrate  migrateCmd  `cmd:"" help:"Create or upgrade the store's tables."`
-	Topics   topicsCmd   `cmd:"" help:"Create the Kafka topics, or list them."`
-	Doctor   doctorCmd   `cmd:"" help:"Look at everything a run needs and say what is missing."`
-	Ready    readyCmd    `cmd:"" help:"Tell whether a process is ready to take traffic."`
-	SQL      sqlCmd      `cmd:"" name:"sql" help:"Run one read-only query on the store."`
-	Settings settingsCmd `cmd:"" name:"config" help:"Print all settings with their variables and values; secrets as ***."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Up       upCmd         `cmd:"" help:"Run everything on this machine: broker, store, pipeline, HTTP."`
+	Run      runCmd        `cmd:"" help:"Run chosen roles against an outside Kafka and ClickHouse."`
+	Emit     emitCmd       `cmd:"" help:"Send interactions from a file or stdin."`
+	Scan     scanCmd       `cmd:"" help:"Scan texts: JSONL on stdin, one verdict a line on stdout. Needs no broker and no store."`
+	Evaluate evaluateCmd   `cmd:"" help:"Score one text with the hybrid bias evaluator."`
+	Judge    judgeCmd      `cmd:"" help:"Ask the judging model about one text or stored interaction."`
+	Replay   replayCmd     `cmd:"" help:"Make a call again whose response does not pass, or say how often that helped."`
+	Rates    ratesCmd      `cmd:"" help:"Print bias rates by domain and characteristic, with evidence."`
+	Check    checkCmd      `cmd:"" help:"Prove the store: every offset covered, every event once, one verdict each."`
+	DLQ      dlqCmd        `cmd:"" name:"dlq" help:"List, show and replay messages that could not become interactions."`
+	Decision decisionCmd   `cmd:"" name:"decisions" help:"Show, check and restore what processes contended for."`
+	Alarms   alarmsCmd     `cmd:"" help:"List breaches, show the policies, replay them over the past."`
+	Jobs     jobsCmd       `cmd:"" help:"List the recurring jobs, or run one now."`
+	Rollups  rollupsCmd    `cmd:"" help:"Show how far the hourly and daily counts reach, or count days again."`
+	Gates    gatesCmd      `cmd:"" help:"List what waits for a person's approval, approve or deny it."`
+	Tickets  ticketsCmd    `cmd:"" help:"List what trackers are told about breaches, and send again what they refused."`
+	Retain   retainCmd     `cmd:"" name:"retention" help:"Say what is dropped when, drop it, and place legal holds."`
+	Token    tokenCmd      `cmd:"" help:"Sign a development token for a tenant and roles."`
+	Keys     keysCmd       `cmd:"" help:"Make, list and revoke API keys of machines."`
+	GraphQL  graphqlCmd    `cmd:"" name:"graphql" help:"Print what GraphQL serves: its schema, or the reference."`
+	Taxonomy taxonomyCmd   `cmd:"" help:"List the keys of bias types, kinds and tags, add one or change one."`
+	Rules    rulesCmd      `cmd:"" help:"List, explain, test and lint the rule packs."`
+	Train    trainCmd      `cmd:"" help:"Learn the classifier's model from labelled texts."`
+	Eval     evalCmd       `cmd:"" help:"Judge rules and classifier on labelled texts."`
+	Boards   dashboardsCmd `cmd:"" name:"dashboards" help:"Bring dashboards and alert rules to Grafana."`
+	Migrate  migrateCmd    `cmd:"" help:"Create or upgrade the store's tables."`
+	Topics   topicsCmd     `cmd:"" help:"Create the Kafka topics, or list them."`
+	Doctor   doctorCmd     `cmd:"" help:"Look at everything a run needs and say what is missing."`
+	Ready    readyCmd      `cmd:"" help:"Tell whether a process is ready to take traffic."`
+	SQL      sqlCmd        `cmd:"" name:"sql" help:"Run one read-only query on the store."`
+	Settings settingsCmd   `cmd:"" name:"config" help:"Print all settings with their variables and values; secrets as ***."`
+	Version  versionCmd    `cmd:"" help:"Print the version."`
 }
 
 // stdio are the program's streams; commands use nothing else.

@@ -3,16 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/evenhand/evenhand/detectors/bias"
-	"github.com/evenhand/evenhand/detectors/gate"
 	"github.com/evenhand/evenhand/detectors/rules"
-	"github.com/evenhand/evenhand/detectors/safety"
 )
 
 type rulesCmd struct {
@@ -20,6 +16,8 @@ type rulesCmd struct {
 	Test    rulesTestCmd    `cmd:"" help:"Run every rule's own sentences: must match, must not match."`
 	Explain rulesExplainCmd `cmd:"" help:"Say what a rule is for, when it fires and when not."`
 	Lint    rulesLintCmd    `cmd:"" help:"Check ids, severity ranges, sentences and patterns."`
+	New     rulesNewCmd     `cmd:"" help:"Write the skeleton of a pack."`
+	Prune   rulesPruneCmd   `cmd:"" help:"Say what every rule brings over labelled texts, and which bring nothing."`
 }
 
 // packsFlags choose the packs: the shipped ones or a folder of YAML files.
@@ -31,15 +29,7 @@ func (f packsFlags) load() ([]*rules.Pack, error) {
 	if f.Dir != "" {
 		return rules.Load(os.DirFS(f.Dir))
 	}
-	var all []*rules.Pack
-	for _, fsys := range []fs.FS{bias.Packs(), safety.Packs(), gate.Packs()} {
-		packs, err := rules.Load(fsys)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, packs...)
-	}
-	return all, nil
+	return shippedPacks()
 }
 
 type rulesListCmd struct {

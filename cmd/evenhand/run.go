@@ -12,7 +12,7 @@ import (
 )
 
 type runCmd struct {
-	Roles []string `help:"Roles of this process: pipeline, api, analyzer." default:"pipeline,api,analyzer" placeholder:"ROLE"`
+	Roles []string `help:"Roles of this process: pipeline, api, analyzer, jobs, remediation, judge." default:"pipeline,api,analyzer,jobs,remediation,judge" placeholder:"ROLE"`
 	HTTP  string   `help:"Where the doors listen." name:"http" placeholder:"HOST:PORT"`
 }
 

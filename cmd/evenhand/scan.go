@@ -17,6 +17,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/pii"
 	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/sources"
 )
@@ -47,7 +48,10 @@ type scanned struct {
 	Characteristics []string      `json:"characteristics"`
 	Categories      []string      `json:"categories"`
 	Findings        []scanFinding `json:"findings"`
-	Status          audit.Status  `json:"status,omitempty"` // only when the analysis is not done
+	Masked          string        `json:"masked,omitempty"` // the response with its personal data masked, when there is any
+	Mitigation      *scanAdvice   `json:"mitigation_action,omitempty"`
+	Wording         scanWording   `json:"wording,omitempty"` // scores of wording and of groups compared, by name
+	Status          audit.Status  `json:"status,omitempty"`  // only when the analysis is not done
 }
 
 type scanScores struct {
@@ -77,6 +81,21 @@ type scanFinding struct {
 	End            uint32         `json:"end"`
 	Side           audit.Side     `json:"side,omitempty"` // only for findings in the prompt
 	Evidence       string         `json:"evidence"`
+	Replace        string         `json:"replace,omitempty"` // wording to use instead, of the rule
+}
+
+// scanAdvice is what is suggested, in the words of rules.
+type scanAdvice struct {
+	Type    string `json:"type"`
+	Details string `json:"details"`
+}
+
+// scanWording are the scores of detector linguistic.
+type scanWording map[string]audit.Score
+
+// wordingScores names them; toxicity stands among the scores already.
+var wordingScores = []string{
+	"gendered_language", "microaggression", "job_advert_wording", "idiom", "language", "sentiment", "representation_score", "sentiment_divergence",
 }
 
 type scanJob struct {
@@ -198,29 +217,22 @@ func (sc *scanner) scan(ctx context.Context, j *scanJob) {
 		_ = enc.Encode(map[string]any{"id": id, "line": j.line, "error": why}) // into memory: cannot fail
 		return
 	}
-	_ = enc.Encode(verdictLine(id, in, sc.analyzer.Analyze(ctx, in)))
+	_ = enc.Encode(verdictLine(id, in, sc.analyzer.Analyze(ctx, in), sc.analyzer.Advice))
 }
 
 // read takes the short form {"id","text"} or a full interaction.
 func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why string) {
-	var short struct {
-		ID   json.RawMessage `json:"id"`
-		Text *string         `json:"text"`
+	short := sc.decoder.ReadShort(line)
+	id = short.ID
+	if f := short.Fault; f != nil {
+		return id, nil, f.Code + ": " + f.Field + ": " + f.Message
 	}
-	err := json.Unmarshal(line, &short)
-	if json.Unmarshal(short.ID, &id) != nil {
-		id = string(short.ID) // a number, as it was written
-	}
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field == "text" {
-		return id, nil, ingest.WrongType + ": text: wants a string"
-	}
-	if err == nil && short.Text != nil {
+	if short.Given {
 		d := sc.domain
 		if d == "" {
 			d = audit.General
 		}
-		return id, &audit.Interaction{ID: audit.DeriveID("scan", id), GivenID: id, Tenant: "scan", Time: sc.now, Domain: d, Response: *short.Text}, ""
+		return id, &audit.Interaction{ID: audit.DeriveID("scan", id), GivenID: id, Tenant: "scan", Time: sc.now, Domain: d, Response: short.Text}, ""
 	}
 	in, rej := sc.decoder.Decode(sources.Record{Time: sc.now, Value: line}, audit.Origin{Topic: "scan", BrokerTime: sc.now})
 	if rej != nil {
@@ -232,7 +244,7 @@ func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why stri
 	return id, in, ""
 }
 
-func verdictLine(id string, in *audit.Interaction, v *audit.Verdict) scanned {
+func verdictLine(id string, in *audit.Interaction, v *audit.Verdict, adviceOf func(rule string) audit.Advice) scanned {
 	out := scanned{
 		ID: id, Score: v.BiasSum.Capped(), Flag: v.Flagged, Action: v.Action,
 		Scores: scanScores{v.BiasSum.Capped(), v.Score(audit.ScoreToxicity), v.SafetySum.Capped(), v.Score(audit.ScorePII), v.Score(audit.ScoreHallucination)},
@@ -242,6 +254,15 @@ func verdictLine(id string, in *audit.Interaction, v *audit.Verdict) scanned {
 	if v.Status != audit.Done {
 		out.Status = v.Status
 	}
+	for _, s := range v.Scores {
+		if slices.Contains(wordingScores, s.Name) {
+			if out.Wording == nil {
+				out.Wording = scanWording{}
+			}
+			out.Wording[s.Name] = s.Value
+		}
+	}
+	var advice []audit.Advice
 	for _, f := range v.Findings {
 		sf := scanFinding{Rule: f.Rule, Severity: f.Severity, Score: f.Score, Start: f.Span.Start, End: f.Span.End, Evidence: f.Span.Slice(in.Text(f.Side))}
 		sf.Characteristic = string(f.Ground)
@@ -254,11 +275,20 @@ func verdictLine(id string, in *audit.Interaction, v *audit.Verdict) scanned {
 		if f.Side == audit.Input {
 			sf.Side = f.Side
 		} else {
+			advice = append(advice, adviceOf(f.Rule))
+			sf.Replace = adviceOf(f.Rule).Replace
 			out.Types = appendNew(out.Types, f.Entity)
+			out.Flags.PII = out.Flags.PII || f.Entity != ""
 			out.Characteristics = appendNew(out.Characteristics, sf.Characteristic)
 			out.Categories = appendNew(out.Categories, sf.Category)
 		}
 		out.Findings = append(out.Findings, sf)
+	}
+	if masked := pii.Mask(in.Response, audit.Output, v.Findings); masked != in.Response {
+		out.Masked = masked
+	}
+	if v.Mitigation != "" {
+		out.Mitigation = &scanAdvice{v.Mitigation, audit.MitigationDetails(v.Mitigation, advice...)}
 	}
 	slices.Sort(out.Types)
 	slices.Sort(out.Characteristics)

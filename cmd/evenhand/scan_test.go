@@ -111,14 +111,14 @@ func TestScanOfNothing(t *testing.T) {
 // A line that cannot be read is answered in its place; the others are judged.
 func TestScanNamesBadLines(t *testing.T) {
 	in := strings.Join([]string{
-		`{"id":"1","text":"fine"}`, ``, `nonsense`, `{"id":"2","text":5}`, `{"id":"3","respose":"x"}`, `[]`, `{"id":"4","text":"fine"}`,
+		`{"id":"1","text":"fine"}`, ``, `nonsense`, `{"id":"2","text":5}`, `{"id":"3","respose":"x"}`, `[]`, `{"id":"4","text":"fine"}`, `{"id":"5","text":null}`,
 	}, "\n")
 	r := command(t, in, "scan")
-	r.says(t, 3, "", `evenhand: 4 lines could not be read; the output has an "error" for each`+"\n")
+	r.says(t, 3, "", `evenhand: 5 lines could not be read; the output has an "error" for each`+"\n")
 	want := []struct {
 		id, fault string
 		line      int
-	}{{id: "1"}, {"", "bad_json: ", 3}, {"2", "wrong_type: text: wants a string", 4}, {"3", "unknown_field: respose: ", 5}, {"", "wrong_type: ", 6}, {id: "4"}}
+	}{{id: "1"}, {"", "bad_json: ", 3}, {"2", "wrong_type: text: wants a string", 4}, {"3", "unknown_field: respose: ", 5}, {"", "wrong_type: ", 6}, {id: "4"}, {"5", "wrong_type: text: wants a string", 8}}
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) != len(want) {
 		t.Fatalf("%s", r.out)
@@ -130,6 +130,22 @@ func TestScanNamesBadLines(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(lines[i]), &v); err != nil || v.ID != w.id || v.Line != w.line || !strings.HasPrefix(v.Error, w.fault) || (v.Error == "") != (w.fault == "") {
 			t.Errorf("line %d: %s, want %+v", i+1, lines[i], w)
+		}
+	}
+}
+
+// Personal data beyond the leaked numbers is flagged, named and masked, and stays out of the scores.
+func TestScanMasksPersonalData(t *testing.T) {
+	out, bad := scanLines(t, "", 1, `{"id":"a","text":"Write to jane@example.org, IBAN DE89 3704 0044 0532 0130 00."}`+"\n"+`{"id":"b","text":"Write to jane@example.org."}`+"\n"+`{"id":"c","text":"Write to us."}`)
+	if bad != 0 || len(out) != 3 {
+		t.Fatalf("%d lines, %d bad", len(out), bad)
+	}
+	for i, want := range []string{
+		"0.6 true [EMAIL IBAN] Write to [EMAIL], IBAN [IBAN].", "0 true [EMAIL] Write to [EMAIL].", "0 false [] ",
+	} {
+		v := out[i]
+		if got := fmt.Sprint(v.Scores.PII, v.Flags.PII, v.Types, " ") + v.Masked; strings.Join(strings.Fields(got), " ") != strings.TrimSpace(want) {
+			t.Errorf("%s: got %s, want %s", v.ID, got, want)
 		}
 	}
 }

@@ -12,39 +12,75 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/gate"
+	"github.com/evenhand/evenhand/detectors/pii"
 	"github.com/evenhand/evenhand/detectors/terms"
+	"github.com/evenhand/evenhand/gateway"
+	"github.com/evenhand/evenhand/graph"
 	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/ingest/otlp"
 	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/config"
+	"github.com/evenhand/evenhand/internal/jobs"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 	"github.com/evenhand/evenhand/internal/obs"
+	"github.com/evenhand/evenhand/internal/secret"
+	"github.com/evenhand/evenhand/judge/mend"
 	"github.com/evenhand/evenhand/pipeline"
+	"github.com/evenhand/evenhand/retry"
 	chschema "github.com/evenhand/evenhand/schemas/clickhouse"
+	"github.com/evenhand/evenhand/sinks/clickhouse"
+	"github.com/evenhand/evenhand/sinks/webhook"
+	"github.com/evenhand/evenhand/sources/kafka"
+	"github.com/evenhand/evenhand/store"
 )
 
 // settings is everything an operator may set.
 type settings struct {
 	// DataDir holds the embedded broker's and store's data. Default: the user's data folder.
-	DataDir    string             `koanf:"data_dir"`
-	HTTP       httpSettings       `koanf:"http"`
-	Tenant     tenantSettings     `koanf:"tenant"`
-	Kafka      kafkaSettings      `koanf:"kafka"`
-	ClickHouse clickhouseSettings `koanf:"clickhouse"`
-	Engine     engineSettings     `koanf:"engine"`
-	Broker     brokerSettings     `koanf:"broker"`
-	Ingest     ingestSettings     `koanf:"ingest"`
-	Pipeline   pipelineSettings   `koanf:"pipeline"`
-	Detect     detectSettings     `koanf:"detect"`
-	Log        obs.LogConfig      `koanf:"log"`
-	Trace      obs.TraceConfig    `koanf:"trace"`
+	DataDir     string              `koanf:"data_dir"`
+	HTTP        httpSettings        `koanf:"http"`
+	Auth        authSettings        `koanf:"auth"`
+	Limits      limitsSettings      `koanf:"limits"`
+	GraphQL     graph.Config        `koanf:"graphql"`
+	Gateway     gateway.Config      `koanf:"gateway"`
+	Tenant      tenantSettings      `koanf:"tenant"`
+	Kafka       kafkaSettings       `koanf:"kafka"`
+	ClickHouse  clickhouseSettings  `koanf:"clickhouse"`
+	Engine      engineSettings      `koanf:"engine"`
+	Broker      brokerSettings      `koanf:"broker"`
+	Ingest      ingestSettings      `koanf:"ingest"`
+	OTLP        otlp.Names          `koanf:"otlp"`
+	Pipeline    pipelineSettings    `koanf:"pipeline"`
+	Join        joinSettings        `koanf:"join"`
+	Formats     formatsSettings     `koanf:"formats"`
+	Pricing     pricingSettings     `koanf:"pricing"`
+	Detect      detectSettings      `koanf:"detect"`
+	Guard       guardSettings       `koanf:"guard"`
+	Rules       rulesSettings       `koanf:"rules"`
+	Classifier  classifierSettings  `koanf:"classifier"`
+	PII         piiSettings         `koanf:"pii"`
+	Jobs        jobsSettings        `koanf:"jobs"`
+	Alarms      alarmsSettings      `koanf:"alarms"`
+	Judge       judgeSettings       `koanf:"judge"`
+	Replay      mend.Config         `koanf:"replay"`
+	Linear      linearSettings      `koanf:"linear"`
+	Webhook     webhookSettings     `koanf:"webhook"`
+	Gates       gatesSettings       `koanf:"gates"`
+	Retention   retentionSettings   `koanf:"retention"`
+	Reveal      revealSettings      `koanf:"reveal"`
+	Query       querySettings       `koanf:"query"`
+	Evaluations evaluationsSettings `koanf:"evaluations"`
+	Log         obs.LogConfig       `koanf:"log"`
+	Trace       obs.TraceConfig     `koanf:"trace"`
 }
 
 type httpSettings struct {
 	// Addr is where the doors listen; $PORT overrides its port. Default 127.0.0.1:8787.
 	Addr string `koanf:"addr"`
-	// APIKey is asked of every caller when set. An address outside loopback needs one.
-	APIKey config.Secret `koanf:"api_key"`
+	// APIKey may do everything, in every tenant; what else callers may show is said under auth.
+	APIKey secret.Text `koanf:"api_key"`
 	// Pprof serves Go's profiles under /debug/pprof. Default false; needs a loopback address.
 	Pprof bool `koanf:"pprof"`
 }
@@ -55,33 +91,54 @@ type tenantSettings struct {
 }
 
 type kafkaSettings struct {
-	Brokers       []string      `koanf:"brokers"`
-	Group         string        `koanf:"group"`
-	Partitions    int           `koanf:"partitions"`  // of topics that we create
-	Replication   int           `koanf:"replication"` // of topics that we create
-	TLS           bool          `koanf:"tls"`
-	TLSCAFile     string        `koanf:"tls_ca_file"`
-	TLSCertFile   string        `koanf:"tls_cert_file"`
-	TLSKeyFile    string        `koanf:"tls_key_file"`
-	SASLMechanism string        `koanf:"sasl_mechanism"`
-	SASLUser      string        `koanf:"sasl_user"`
-	SASLPassword  config.Secret `koanf:"sasl_password"`
+	Brokers     []string `koanf:"brokers"`
+	Group       string   `koanf:"group"`
+	Partitions  int      `koanf:"partitions"`  // of topics that we create
+	Replication int      `koanf:"replication"` // of topics that we create
+	// TenantTopics are further topics of interactions, "TOPIC=TENANT": who may write to one is a matter of
+	// the brokers' ACLs, and what is in it belongs to that tenant.
+	TenantTopics []string `koanf:"tenant_topics"`
+	// SessionTimeout is after how long a silent member's partitions are given away, RebalanceTimeout how
+	// long members have to finish their batch when partitions move.
+	SessionTimeout   time.Duration `koanf:"session_timeout"`
+	RebalanceTimeout time.Duration `koanf:"rebalance_timeout"`
+	TLS              bool          `koanf:"tls"`
+	TLSCAFile        string        `koanf:"tls_ca_file"`
+	TLSCertFile      string        `koanf:"tls_cert_file"`
+	TLSKeyFile       string        `koanf:"tls_key_file"`
+	SASLMechanism    string        `koanf:"sasl_mechanism"`
+	SASLUser         string        `koanf:"sasl_user"`
+	SASLPassword     secret.Text   `koanf:"sasl_password"`
 }
 
 type clickhouseSettings struct {
-	Addr       []string      `koanf:"addr"`
-	Database   string        `koanf:"database"`
-	Username   string        `koanf:"username"`
-	Password   config.Secret `koanf:"password"`
-	TLS        bool          `koanf:"tls"`
-	TLSCAFile  string        `koanf:"tls_ca_file"`
-	Cluster    string        `koanf:"cluster"`
-	Replicated bool          `koanf:"replicated"`
+	Addr     []string    `koanf:"addr"`
+	Database string      `koanf:"database"`
+	Username string      `koanf:"username"`
+	Password secret.Text `koanf:"password"`
+	// The account with row policies that reads for callers from outside; "" is username.
+	ReaderUsername string      `koanf:"reader_username"`
+	ReaderPassword secret.Text `koanf:"reader_password"`
+
+	TLS        bool   `koanf:"tls"`
+	TLSCAFile  string `koanf:"tls_ca_file"`
+	Cluster    string `koanf:"cluster"`
+	Replicated bool   `koanf:"replicated"`
+	// InsertQuorum is how many replicas acknowledge an insert: "", auto or a number; SequentialReads
+	// lets markers be read only from a replica that has all of them.
+	InsertQuorum    string `koanf:"insert_quorum"`
+	SequentialReads bool   `koanf:"sequential_reads"`
 }
 
 type engineSettings struct {
 	Lib      string `koanf:"lib"`       // engine library; "" looks in the user's cache
 	MemoryMB int64  `koanf:"memory_mb"` // limit of the engine's memory
+	// Ports on 127.0.0.1; 0 takes a free one at each start. Name them when another program, such as
+	// Grafana, has the address in its configuration.
+	NativePort int `koanf:"native_port"`
+	HTTPPort   int `koanf:"http_port"`
+	// GrafanaTenants get an account grafana_NAME each that reads that tenant's rows only.
+	GrafanaTenants []string `koanf:"grafana_tenants"`
 }
 
 type brokerSettings struct {
@@ -102,7 +159,11 @@ type pipelineSettings struct {
 	BatchAge     time.Duration `koanf:"batch_age"`
 	FetchBytes   int           `koanf:"fetch_bytes"`
 	DrainTimeout time.Duration `koanf:"drain_timeout"`
-	MemoryMB     int64         `koanf:"memory_mb"` // soft limit of this process's heap; 0 sets none
+	BufferMB     int64         `koanf:"buffer_mb"` // of messages that were fetched and are not committed
+	MemoryMB     int64         `koanf:"memory_mb"` // soft limit of this process's heap, and 300 more with the embedded broker; 0 sets none
+	// StallAfter is how long work may wait without any batch going through until the process says that
+	// it is not ready.
+	StallAfter time.Duration `koanf:"stall_after"`
 }
 
 type detectSettings struct {
@@ -117,21 +178,120 @@ type detectSettings struct {
 	TermsCustom     []string      `koanf:"terms_custom"`
 }
 
+type classifierSettings struct {
+	Enabled bool   `koanf:"enabled"`
+	Action  string `koanf:"action"` // none or warn: what is recorded when something is found
+	Model   string `koanf:"model"`  // a file of evenhand train; empty: the one that comes with the program
+}
+
+// load reads the model.
+func (c classifierSettings) load() (*classifier.Model, error) {
+	if c.Model == "" {
+		return classifier.Shipped()
+	}
+	b, err := os.ReadFile(c.Model)
+	if err != nil {
+		return nil, &settingsError{fmt.Errorf("classifier.model: %w", err)}
+	}
+	m, err := classifier.Decode(b)
+	if err != nil {
+		return nil, &settingsError{fmt.Errorf("classifier.model: %w", errors.Unwrap(err))}
+	}
+	return m, nil
+}
+
+type piiSettings struct {
+	Enabled        bool `koanf:"enabled"`         // look for personal data and fill what the producer left out
+	SanitizePrompt bool `koanf:"sanitize_prompt"` // store a prompt with personal data masked, too
+	// Mask says where personal data is masked: off; before_judge, so that none reaches a judging model; or before_store,
+	// which keeps no text without placeholders either.
+	Mask string `koanf:"mask"`
+}
+
+// Policies of masking.
+const (
+	maskOff   = "off"
+	maskJudge = "before_judge"
+	maskStore = "before_store"
+)
+
+func (s piiSettings) validate() error {
+	switch {
+	case s.Mask != maskOff && s.Mask != maskJudge && s.Mask != maskStore:
+		return fmt.Errorf("pii.mask: %q is not one of %s, %s, %s", s.Mask, maskOff, maskJudge, maskStore)
+	case s.Mask == maskStore && !s.Enabled:
+		return fmt.Errorf("pii.mask: %s needs pii.enabled", s.Mask)
+	}
+	return nil
+}
+
+func (s piiSettings) config() pii.Config { return pii.Config{SanitizePrompt: s.SanitizePrompt} }
+
+// jobsSettings are what may be set about recurring jobs; each job's group bears its name.
+type jobsSettings struct {
+	Enabled            bool             `koanf:"enabled"`   // false: this process never leads
+	TimeZone           string           `koanf:"time_zone"` // of schedules without one of their own
+	VerdictRetry       retrySettings    `koanf:"verdict_retry"`
+	AuditCurrentRepair scheduleSettings `koanf:"audit_current_repair"`
+	Rollup             scheduleSettings `koanf:"rollup"`
+	DuplicateReport    scheduleSettings `koanf:"duplicate_report"`
+	BrokerTrim         scheduleSettings `koanf:"broker_trim"`
+	Alarms             scheduleSettings `koanf:"alarms"`
+	Retention          scheduleSettings `koanf:"retention"`
+	Remediation        scheduleSettings `koanf:"remediation"`
+	Gates              scheduleSettings `koanf:"gates"`
+	JudgeSweep         scheduleSettings `koanf:"judge_sweep"`
+}
+
+type alarmsSettings struct {
+	// PolicyFile is a YAML file of alarm policies over those that are shipped; "" for none.
+	PolicyFile string `koanf:"policy_file"`
+}
+
+type scheduleSettings struct {
+	// Schedule is five cron fields, @hourly, @every 10m or off; "CRON_TZ=Europe/Paris " may lead.
+	Schedule string `koanf:"schedule"`
+}
+
+type retrySettings struct {
+	Schedule string        `koanf:"schedule"`
+	Attempts int           `koanf:"attempts"`
+	Backoff  time.Duration `koanf:"backoff"` // before the first attempt; four times as long before each later one
+}
+
 func defaultSettings() settings {
-	p, d, ch := pipeline.DefaultConfig(), detectors.DefaultPolicy(), chconn.DefaultConfig()
-	l := ingest.DefaultLimits()
+	p, d, ch, k := pipeline.DefaultConfig(), detectors.DefaultPolicy(), chconn.DefaultConfig(), kafka.DefaultConfig()
+	l, again := ingest.DefaultLimits(), retry.DefaultConfig()
 	return settings{
 		DataDir:    defaultDataDir(),
 		HTTP:       httpSettings{Addr: "127.0.0.1:8787"},
-		Kafka:      kafkaSettings{Group: kafkaconn.PipelineGroup, Partitions: 4, Replication: 1},
+		Auth:       defaultAuth(),
+		Limits:     limitsSettings{RequestsPerSecond: 1000, Burst: 2000},
+		GraphQL:    graph.DefaultConfig(),
+		Gateway:    gateway.DefaultConfig(),
+		Kafka:      kafkaSettings{Group: k.Group, Partitions: 4, Replication: 1, SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout},
 		ClickHouse: clickhouseSettings{Addr: ch.Addr, Database: ch.Database, Username: ch.Username},
 		Engine:     engineSettings{MemoryMB: 2048},
 		Ingest:     ingestSettings{MessageBytes: l.Message, TextBytes: l.Text, Depth: l.Depth},
 		Pipeline: pipelineSettings{Workers: p.Workers, BatchRows: p.BatchRows, BatchBytes: p.BatchBytes, BatchAge: p.BatchAge,
-			FetchBytes: p.FetchBytes, DrainTimeout: p.DrainTimeout, MemoryMB: 400},
-		Detect: detectSettings{BiasAction: string(d.BiasAction), SafetyThreshold: d.SafetyThreshold.Float(), SafetyMode: string(d.SafetyMode), Timeout: d.DetectTimeout},
-		Log:    obs.LogConfig{Level: "info", Format: "auto"},
-		Trace:  obs.TraceConfig{Ratio: 1},
+			FetchBytes: p.FetchBytes, DrainTimeout: p.DrainTimeout, BufferMB: p.BufferBytes >> 20, MemoryMB: 400, StallAfter: time.Minute},
+		Join:       defaultJoin(),
+		Rules:      rulesSettings{Poll: 5 * time.Second},
+		Detect:     detectSettings{BiasAction: string(d.BiasAction), SafetyThreshold: d.SafetyThreshold.Float(), SafetyMode: string(d.SafetyMode), Timeout: d.DetectTimeout},
+		Guard:      defaultGuard(),
+		Classifier: classifierSettings{Enabled: true, Action: string(d.ClassifierAction)},
+		PII:        piiSettings{Enabled: true, SanitizePrompt: pii.DefaultConfig().SanitizePrompt, Mask: maskJudge},
+		Jobs: jobsSettings{Enabled: true, TimeZone: "UTC", VerdictRetry: retrySettings{"* * * * *", again.Attempts, again.Backoff},
+			AuditCurrentRepair: scheduleSettings{"7 * * * *"}, Rollup: scheduleSettings{"*/2 * * * *"}, DuplicateReport: scheduleSettings{"30 2 * * *"}, BrokerTrim: scheduleSettings{"@hourly"},
+			Alarms: scheduleSettings{"*/5 * * * *"}, Retention: scheduleSettings{"17 3 * * *"}, Remediation: scheduleSettings{"* * * * *"}, Gates: scheduleSettings{"* * * * *"}, JudgeSweep: scheduleSettings{"* * * * *"}},
+		Judge:  defaultJudge(),
+		Replay: mend.DefaultConfig(),
+		Linear: defaultLinear(), Webhook: webhookSettings{Timeout: webhook.DefaultConfig().Timeout},
+		Gates:     defaultGates(),
+		Retention: defaultRetention(), Reveal: revealSettings{PerHour: 30}, Query: defaultQuery(),
+		Evaluations: defaultEvaluations(),
+		Log:         obs.LogConfig{Level: "info", Format: "auto"},
+		Trace:       obs.TraceConfig{Ratio: 1},
 	}
 }
 
@@ -161,7 +321,7 @@ func (e *settingsError) Unwrap() error { return e.err }
 func (c *cli) load(s settings) (settings, error) {
 	err := config.Load(&s, config.Sources{
 		File: c.Config, Env: os.Environ(), Set: c.Set,
-		Foreign: []string{"EVENHAND_CONFIG", "EVENHAND_SHARED"},
+		Foreign: []string{"EVENHAND_CONFIG", "EVENHAND_SHARED", "EVENHAND_TOKEN", "EVENHAND_TOKEN_FILE"},
 		Alias:   map[string]string{"EVENHAND_API_KEY": "http.api_key"},
 	})
 	if port := os.Getenv("PORT"); port != "" {
@@ -180,8 +340,8 @@ func (s settings) validate() error {
 	host, port, err := net.SplitHostPort(s.HTTP.Addr)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("http.addr: %q is not host:port", s.HTTP.Addr))
-	} else if !loopback(host) && s.HTTP.APIKey == "" {
-		errs = append(errs, fmt.Errorf("http.api_key: %s is reachable from outside this machine; set EVENHAND_API_KEY or EVENHAND_API_KEY_FILE, or listen on 127.0.0.1:%s", s.HTTP.Addr, port))
+	} else {
+		errs = append(errs, s.validateAuth())
 	}
 	if s.HTTP.Pprof && !loopback(host) {
 		errs = append(errs, errors.New("http.pprof: profiles are served on a loopback address only; set http.addr to 127.0.0.1:PORT"))
@@ -198,11 +358,28 @@ func (s settings) validate() error {
 	if s.Kafka.Replication < 1 || s.Kafka.Replication > 9 {
 		errs = append(errs, fmt.Errorf("kafka.replication: %d is not in 1..9", s.Kafka.Replication))
 	}
-	if s.Kafka.Group == "" {
-		errs = append(errs, errors.New("kafka.group: is empty"))
+	if _, e := s.interactionTopics(); e != nil {
+		errs = append(errs, e)
+	}
+	if _, e := s.foreignTopics(); e != nil {
+		errs = append(errs, e)
+	}
+	if _, e := s.prices(); e != nil {
+		errs = append(errs, e)
+	}
+	if s.Pipeline.StallAfter < time.Second {
+		errs = append(errs, fmt.Errorf("pipeline.stall_after: %v is below 1s", s.Pipeline.StallAfter))
 	}
 	if s.Engine.MemoryMB < 512 {
 		errs = append(errs, fmt.Errorf("engine.memory_mb: %d is below 512", s.Engine.MemoryMB))
+	}
+	for _, p := range []struct {
+		key  string
+		port int
+	}{{"native_port", s.Engine.NativePort}, {"http_port", s.Engine.HTTPPort}} {
+		if p.port < 0 || p.port > 65535 {
+			errs = append(errs, fmt.Errorf("engine.%s: %d is not a port", p.key, p.port))
+		}
 	}
 	if s.Broker.Port < 0 || s.Broker.Port > 65535 {
 		errs = append(errs, fmt.Errorf("broker.port: %d is not a port", s.Broker.Port))
@@ -210,7 +387,20 @@ func (s settings) validate() error {
 	if s.Broker.CapMB < 0 {
 		errs = append(errs, fmt.Errorf("broker.cap_mb: %d is negative", s.Broker.CapMB))
 	}
-	errs = append(errs, s.pipelineConfig().Validate(), s.policy().Validate(), s.decoder().Validate(), s.termsConfig().Validate(),
+	if _, e := time.LoadLocation(s.Jobs.TimeZone); e != nil || s.Jobs.TimeZone == "" || s.Jobs.TimeZone == "Local" {
+		errs = append(errs, fmt.Errorf("jobs.time_zone: %q is not a time zone such as UTC or Europe/Paris", s.Jobs.TimeZone))
+	}
+	for _, j := range []struct{ name, schedule string }{{jobRetry, s.Jobs.VerdictRetry.Schedule}, {jobRepair, s.Jobs.AuditCurrentRepair.Schedule},
+		{jobRollup, s.Jobs.Rollup.Schedule}, {jobReport, s.Jobs.DuplicateReport.Schedule}, {jobTrim, s.Jobs.BrokerTrim.Schedule}, {jobAlarms, s.Jobs.Alarms.Schedule},
+		{jobRetention, s.Jobs.Retention.Schedule}, {jobRemediation, s.Jobs.Remediation.Schedule}, {jobGates, s.Jobs.Gates.Schedule}, {jobJudge, s.Jobs.JudgeSweep.Schedule}} {
+		if _, e := jobs.ParseSchedule(j.schedule); e != nil {
+			errs = append(errs, fmt.Errorf("jobs.%s.schedule: %w", j.name, e))
+		}
+	}
+	if _, e := s.alarmPolicies(); e != nil {
+		errs = append(errs, e)
+	}
+	errs = append(errs, s.validateGraphQL(), s.Gateway.Validate(), s.source().Validate(), s.sink().Validate(), s.retryConfig().Validate(), s.Gates.validate(), s.Retention.validate(), s.Reveal.validate(), s.Guard.validate(), s.PII.validate(), s.Evaluations.config().Validate(), s.Replay.Validate(), s.Rules.validate(), store.Limits(s.Query).Validate(), s.pipelineConfig().Validate(), s.Join.config().Validate(), s.policy().Validate(), s.decoder().Validate(), s.OTLP.Validate(), s.termsConfig().Validate(), s.validateTrackers(), s.Judge.validate(),
 		chschema.Options{Database: s.ClickHouse.Database, Cluster: s.ClickHouse.Cluster, Replicated: s.ClickHouse.Replicated}.Validate())
 	return errors.Join(errs...)
 }
@@ -225,13 +415,29 @@ func loopback(host string) bool {
 
 func (s settings) pipelineConfig() pipeline.Config {
 	p := s.Pipeline
-	return pipeline.Config{Workers: p.Workers, BatchRows: p.BatchRows, BatchBytes: p.BatchBytes, BatchAge: p.BatchAge, FetchBytes: p.FetchBytes, DrainTimeout: p.DrainTimeout}
+	return pipeline.Config{Workers: p.Workers, BatchRows: p.BatchRows, BatchBytes: p.BatchBytes, BatchAge: p.BatchAge, FetchBytes: p.FetchBytes, BufferBytes: p.BufferMB << 20, DrainTimeout: p.DrainTimeout}
+}
+
+func (s settings) source() kafka.Config {
+	c := kafka.DefaultConfig()
+	c.Group, c.SessionTimeout, c.RebalanceTimeout = s.Kafka.Group, s.Kafka.SessionTimeout, s.Kafka.RebalanceTimeout
+	return c
+}
+
+func (s settings) sink() clickhouse.Options {
+	h := s.ClickHouse
+	return clickhouse.Options{Cluster: h.Cluster, Replicated: h.Replicated, InsertQuorum: h.InsertQuorum, SequentialReads: h.SequentialReads}
+}
+
+func (s settings) retryConfig() retry.Config {
+	return retry.Config{Attempts: s.Jobs.VerdictRetry.Attempts, Backoff: s.Jobs.VerdictRetry.Backoff}
 }
 
 func (s settings) policy() detectors.Policy {
 	p := detectors.Policy{
 		BiasAction: audit.Action(s.Detect.BiasAction), SafetyMode: audit.Action(s.Detect.SafetyMode),
 		SafetyThreshold: audit.ScoreOf(s.Detect.SafetyThreshold), DetectTimeout: s.Detect.Timeout,
+		ClassifierAction: audit.Action(s.Classifier.Action),
 	}
 	if t := s.Detect.BiasThreshold; t != nil {
 		v := audit.ScoreOf(*t)
@@ -258,7 +464,7 @@ func (s settings) kafka() kafkaconn.Config {
 	c := kafkaconn.DefaultConfig()
 	c.Brokers = k.Brokers
 	c.TLS = kafkaconn.TLS{Enabled: k.TLS, CAFile: k.TLSCAFile, CertFile: k.TLSCertFile, KeyFile: k.TLSKeyFile}
-	c.SASL = kafkaconn.SASL{Mechanism: k.SASLMechanism, User: k.SASLUser, Password: kafkaconn.Secret(k.SASLPassword)}
+	c.SASL = kafkaconn.SASL{Mechanism: k.SASLMechanism, User: k.SASLUser, Password: k.SASLPassword}
 	return c
 }
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -14,84 +16,94 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/dashboards"
 	"github.com/evenhand/evenhand/detectors"
-	"github.com/evenhand/evenhand/detectors/bias"
-	"github.com/evenhand/evenhand/detectors/gate"
-	"github.com/evenhand/evenhand/detectors/rules"
-	"github.com/evenhand/evenhand/detectors/safety"
-	"github.com/evenhand/evenhand/detectors/terms"
-	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/gateway"
+	"github.com/evenhand/evenhand/ingest/door"
 	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/broker"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/jobs"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 	"github.com/evenhand/evenhand/internal/obs"
+	"github.com/evenhand/evenhand/join"
+	"github.com/evenhand/evenhand/judge/mend"
 	"github.com/evenhand/evenhand/pipeline"
 	"github.com/evenhand/evenhand/sinks/clickhouse"
+	"github.com/evenhand/evenhand/sinks/evaluations"
 	"github.com/evenhand/evenhand/sinks/stream"
 	"github.com/evenhand/evenhand/sources/kafka"
+	"github.com/evenhand/evenhand/store"
 )
 
 // Roles of a process.
 const (
 	rolePipeline = "pipeline" // consumes llm.interactions into the store
-	roleAPI      = "api"      // takes interactions over HTTP into Kafka
+	roleAPI      = "api"      // takes interactions over HTTP into Kafka and serves GraphQL from the store
 	roleAnalyzer = "analyzer" // answers /analyze-bias and /v1/evaluate, without broker and store
+	roleJobs     = "jobs"     // takes part in leading the recurring jobs
+	// sends tickets and takes trackers' webhooks; idle while no tracker is set up
+	roleRemediation = "remediation"
+	roleJudge       = "judge" // answers requests on evenhand.judge; idle while no judging model is set up
 )
 
-var allRoles = []string{rolePipeline, roleAPI, roleAnalyzer}
-
-// newAnalyzer lists the detectors: this is the one place that knows them all.
-func newAnalyzer(s settings) (*detectors.Analyzer, error) {
-	biasPacks, err := rules.Load(bias.Packs())
-	if err != nil {
-		return nil, err
-	}
-	safetyPacks, err := rules.Load(safety.Packs())
-	if err != nil {
-		return nil, err
-	}
-	b, err := bias.New(biasPacks)
-	if err != nil {
-		return nil, err
-	}
-	sf, err := safety.New(safetyPacks)
-	if err != nil {
-		return nil, err
-	}
-	g, err := gate.New(s.Detect.GateRules, s.Detect.GateExtraRules)
-	if err != nil {
-		return nil, &settingsError{err}
-	}
-	t, err := terms.New(s.termsConfig())
-	if err != nil {
-		return nil, &settingsError{err}
-	}
-	return detectors.NewAnalyzer(s.policy(), b, sf, g, t)
-}
+var allRoles = []string{rolePipeline, roleAPI, roleAnalyzer, roleJobs, roleRemediation, roleJudge}
 
 // stack is a running Evenhand process.
 type stack struct {
-	settings settings
-	roles    []string
-	log      *slog.Logger
-	metrics  *obs.Metrics
-	tracer   *obs.Tracer
-	analyzer *detectors.Analyzer
+	settings    settings
+	roles       []string
+	log         *slog.Logger
+	metrics     *obs.Metrics
+	tracer      *obs.Tracer
+	evaluations *evaluations.Sender // nil: nothing is sent
+	analyzer    *detectors.Current
 
+	ruleFiles string         // of rules.dir, before they were loaded
+	hup       chan os.Signal // nil without rules.dir
 	broker    *broker.Broker // embedded, else nil
 	engine    *engine.Engine // embedded, else nil
 	kafka     kafkaconn.Config
 	chconfig  chconn.Config
 	conn      driver.Conn
+	jobsConn  driver.Conn
+	// reader is the store as callers from outside read it; nil without the store.
+	reader     *store.Store
+	readerConn driver.Conn
+	auth       *auth.Authenticator
+
 	publisher *stream.Publisher
 	producer  *kafkaconn.Producer
-	pipeline  *pipeline.Pipeline
+	inline    *door.Inline     // nil without the role api
+	pipelines []topicPipeline  // of the role, one a topic of interactions
+	graphql   *graphEnd        // nil without the role api
+	gateway   *gateway.Gateway // nil unless it is switched on
+	decisions *decisionLog     // nil without the store
+	gates     *gateEnd         // nil without the roles api and jobs
+	jobs      *jobs.Runner     // nil without the role
+	writer    *join.Writer     // nil without the role api
+	calls     *calls           // nil without the role pipeline
+	remedy    *remedy          // nil without a tracker, and without the roles that need one
+	mender    *mend.Mender     // nil without the role api
+	asking    *asking          // models for whoever asks, and the judge
+	judge     *judgeEnd        // nil without a judging model, and without the roles that need one
 	listener  net.Listener
 	server    *http.Server
 }
 
 func (st *stack) has(role string) bool { return slices.Contains(st.roles, role) }
+
+// stores tells whether a role of this process needs the store.
+func (st *stack) stores() bool {
+	return st.has(rolePipeline) || st.has(roleAPI) || st.has(roleJobs) || st.remediates() || st.judges()
+}
+
+// analyze is the analyzer of the pipeline and the jobs.
+func (st *stack) analyze(ctx context.Context, in *audit.Interaction) *audit.Verdict {
+	return st.analyzer.Analyze(ctx, in)
+}
 
 // start brings everything up in order; on an error what was begun is closed again.
 func start(ctx context.Context, s settings, roles []string, embedded bool, log *slog.Logger) (st *stack, err error) {
@@ -106,6 +118,9 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 		return st, &settingsError{err}
 	}
 	st.metrics = obs.NewMetrics(st.tracer)
+	if st.evaluations, err = s.Evaluations.sender(ctx, st.metrics.EvaluationEvent, log); err != nil {
+		return st, err
+	}
 	// The port first: it is the fault that people meet most and costs nothing to find.
 	if st.listener, err = net.Listen("tcp", s.HTTP.Addr); err != nil {
 		return st, fmt.Errorf("http.addr: cannot listen on %s: %w; choose another with --http or EVENHAND_HTTP_ADDR", s.HTTP.Addr, errors.Unwrap(err))
@@ -116,13 +131,22 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 		if lib, err = engine.Find(s.Engine.Lib); err != nil {
 			return st, err
 		}
-	} else if st.has(rolePipeline) || st.has(roleAPI) {
+	} else if st.stores() {
 		if err = st.kafka.Validate(); err != nil {
 			return st, &settingsError{err}
 		}
 	}
+	st.heedHangups()
+	st.ruleFiles = s.Rules.files()
 	var g errgroup.Group
-	g.Go(func() (err error) { st.analyzer, err = newAnalyzer(s); return err })
+	g.Go(func() error {
+		a, err := newAnalyzer(s)
+		if err == nil {
+			a.Warm()
+			st.analyzer = detectors.NewCurrent(a)
+		}
+		return err
+	})
 	if embedded {
 		g.Go(func() error { return st.startEmbedded(ctx, lib) })
 	}
@@ -130,16 +154,58 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 		return st, err
 	}
 	if s.Pipeline.MemoryMB > 0 {
-		debug.SetMemoryLimit(s.Pipeline.MemoryMB << 20) // not before: compiling the rules takes more for a moment
+		limit := s.Pipeline.MemoryMB
+		if embedded {
+			limit += brokerMB
+		}
+		debug.SetMemoryLimit(limit << 20) // not before: compiling the rules takes more for a moment
+		if os.Getenv("GOGC") == "" {
+			debug.SetGCPercent(gcPercent)
+		}
 	}
-	if st.has(rolePipeline) || st.has(roleAPI) {
+	if st.asking, err = newAsking(s, st.metrics); err != nil {
+		return st, err
+	}
+	if st.stores() {
 		if err = st.connect(ctx); err != nil {
 			return st, err
 		}
 	}
-	st.server = &http.Server{Handler: st.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	if err = st.startAuth(ctx, embedded); err != nil {
+		return st, err
+	}
+	if st.has(roleAPI) {
+		if st.writer, err = st.callWriter(); err != nil {
+			return st, err
+		}
+		if err = st.startReplays(); err != nil {
+			return st, err
+		}
+		judge, err := st.newInlineJudge()
+		if err != nil {
+			return st, err
+		}
+		st.startGuard(judge)                          //nolint:contextcheck // its queues end with close, not with the start
+		if err = st.startGateway(judge); err != nil { //nolint:contextcheck // its queue ends with close, not with the start
+			return st, err
+		}
+	}
+	st.server = &http.Server{Handler: st.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	if st.graphql != nil {
+		st.server.RegisterOnShutdown(st.graphql.Drain) // streams would hold the shutdown up
+	}
+	if st.gates != nil {
+		st.server.RegisterOnShutdown(st.gates.door.Drain) // the same
+	}
 	return st, nil
 }
+
+// gcPercent lets the heap grow up to the memory limit before garbage is collected; what lives for long,
+// the rules, is most of it and would be looked at again and again.
+const gcPercent = 400
+
+// brokerMB is added to the limit where the broker lives in this process.
+const brokerMB = 300
 
 // startEmbedded starts broker and store side by side.
 func (st *stack) startEmbedded(ctx context.Context, lib string) error {
@@ -148,14 +214,16 @@ func (st *stack) startEmbedded(ctx context.Context, lib string) error {
 	g.Go(func() (err error) {
 		st.broker, err = broker.Start(ctx, broker.Options{
 			Dir: brokerDir(s), Port: s.Broker.Port, MaxLogBytes: s.Broker.CapMB << 20,
-			Partitions: s.Kafka.Partitions, Groups: map[string]string{kafkaconn.Interactions: s.Kafka.Group}, Logger: st.log,
+			Partitions: s.Kafka.Partitions, Topics: s.foreignNames(), Groups: s.brokerGroups(), Logger: st.log,
 		})
 		return err
 	})
 	g.Go(func() (err error) {
 		st.engine, err = engine.Start(ctx, engine.Options{
-			Dir: engineDir(s), Lib: lib, MemoryBytes: s.Engine.MemoryMB << 20, Logger: st.log,
-			Private:   []string{"interaction_texts", "interaction_users"}, // dashboards need figures, not people's words
+			Dir: engineDir(s), Lib: lib, MemoryBytes: s.Engine.MemoryMB << 20, NativePort: s.Engine.NativePort, HTTPPort: s.Engine.HTTPPort, Logger: st.log,
+			Private: []string{"interaction_texts", "interaction_users", "texts_held", "api_keys"}, // dashboards need figures, not people's words
+			Bound:   store.TenantTables, Common: store.CommonTables,
+			Tenants: s.Engine.GrafanaTenants, Shared: dashboards.SharedTables, Filtered: dashboards.TenantTables,
 			OnRestart: func(error) { st.metrics.EngineRestarted() },
 		})
 		return err
@@ -168,51 +236,121 @@ func (st *stack) startEmbedded(ctx context.Context, lib string) error {
 	return nil
 }
 
-// connect prepares topics and tables and builds producer and pipeline.
+// connect prepares topics and tables and builds producer, pipeline and jobs.
 func (st *stack) connect(ctx context.Context) error {
 	s := st.settings
 	var g errgroup.Group
 	g.Go(func() error {
-		_, err := kafkaconn.Ensure(ctx, st.kafka, kafkaconn.Topics(s.Kafka.Partitions), s.Kafka.Replication)
+		_, err := kafkaconn.Ensure(ctx, st.kafka, s.topics(), s.Kafka.Replication)
 		return err
 	})
-	if st.has(rolePipeline) {
+	if st.stores() {
 		g.Go(func() error { return migrateStore(ctx, st.chconfig, s.schema(st.engine != nil)) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	var err error
-	if st.has(roleAPI) {
+	if st.has(roleAPI) || st.has(rolePipeline) {
 		if st.producer, err = kafkaconn.NewProducer(st.kafka, kafkaconn.DefaultProducerOptions()); err != nil {
+			return err
+		}
+	}
+	if !st.stores() {
+		return nil
+	}
+	if st.conn, err = chconn.Open(st.chconfig); err != nil {
+		return err
+	}
+	if err = st.openReader(); err != nil {
+		return err
+	}
+	if err = st.noteRules(ctx, st.analyzer.Analyzer()); err != nil {
+		return err
+	}
+	st.decisions = &decisionLog{open: st.openArbiter}
+	if st.publisher, err = stream.New(st.kafka, stream.DefaultConfig(), stream.Options{Group: s.Kafka.Group, OnError: func(op string, _ error) { st.metrics.BrokerError(op) }}); err != nil {
+		return err
+	}
+	if st.remediates() || st.has(roleJobs) {
+		if st.remedy, err = newRemedy(s, st.conn, st.chconfig.Database, st.kafka, st.metrics, st.log); err != nil { //nolint:contextcheck // closing a publisher has a limit of its own
+			return err
+		}
+	}
+	if st.has(roleAPI) || st.has(roleJobs) {
+		if err = st.startGates(); err != nil {
+			return err
+		}
+	}
+	if st.judges() || s.Judge.on() && (st.has(rolePipeline) || st.has(roleJobs) || st.has(roleAPI)) {
+		if st.judge, err = st.newJudge(); err != nil { //nolint:contextcheck // closing a publisher has a limit of its own
+			return err
+		}
+	}
+	if st.has(roleJobs) && s.Jobs.Enabled {
+		if err = st.startJobs(); err != nil {
+			return err
+		}
+	}
+	if st.has(roleAPI) {
+		if err = st.startGraphQL(); err != nil {
 			return err
 		}
 	}
 	if !st.has(rolePipeline) {
 		return nil
 	}
-	if st.conn, err = chconn.Open(st.chconfig); err != nil {
-		return err
+	sink := s.sinkIn(st.conn, st.chconfig.Database)
+	if st.engine != nil {
+		sink.Nice = insertNice
 	}
-	if st.publisher, err = stream.New(st.kafka, stream.DefaultConfig(), stream.Options{Group: s.Kafka.Group, OnError: func(op string, _ error) { st.metrics.BrokerError(op) }}); err != nil {
-		return err
+	topics, err := s.interactionTopics()
+	if err != nil {
+		return &settingsError{err}
 	}
-	from := kafka.DefaultConfig()
-	from.Group = s.Kafka.Group
-	source, err := kafka.New(st.kafka, from, kafka.Options{Logger: st.log, OnError: func(op string, _ error) { st.metrics.BrokerError(op) }})
+	keep, err := newMasking(s)
 	if err != nil {
 		return err
 	}
-	decoder := ingest.NewDecoder(s.decoder())
-	st.pipeline, err = pipeline.New(s.pipelineConfig(), pipeline.Parts{
-		Source: source, Decode: decoder.Decode, Analyze: st.analyzer.Analyze,
-		Store: clickhouse.New(st.conn, st.chconfig.Database), Publisher: st.publisher,
-		Observer: st.metrics, Logger: st.log,
-	})
+	for _, b := range topics {
+		source, err := kafka.New(st.kafka, s.sourceOf(b), kafka.Options{Logger: st.log, OnError: func(op string, _ error) { st.metrics.BrokerError(op) }})
+		if err != nil {
+			return err
+		}
+		p, err := pipeline.New(s.pipelineConfigOf(len(topics)), pipeline.Parts{
+			Source: source, Decode: s.decoderOf(b).Decode, Analyze: st.analyze, Keep: keep,
+			Store: clickhouse.New(st.conn, st.chconfig.Database, sink), Publisher: st.publisher,
+			Ask: st.judge.ask(), Observer: st.observer(), Logger: st.log,
+		})
+		if err != nil {
+			return err
+		}
+		st.pipelines = append(st.pipelines, topicPipeline{p, b.topic})
+	}
+	st.metrics.Follow(st.progress)
+	return st.openCalls(sink)
+}
+
+// How far the engine's work steps back behind the queries of people where all share one machine's processors.
+// Inserts: a list then takes half as long while a backlog is taken in. Jobs read whole days and step back behind
+// inserts too, else they would hold up the pipeline. Without the right to change priorities (CAP_SYS_NICE) neither
+// has an effect, but that of one thread for each statement of a job.
+const (
+	insertNice = 10
+	jobsNice   = 15
+)
+
+// openJobs opens the connection of the jobs.
+func (st *stack) openJobs() (err error) {
+	cfg := st.chconfig
+	if st.engine != nil {
+		cfg.Settings = map[string]any{"os_thread_priority": jobsNice, "max_threads": 1}
+	}
+	st.jobsConn, err = chconn.Open(cfg)
 	return err
 }
 
-// serve runs until ctx ends and then drains: doors first, then the pipeline.
+// serve runs until ctx ends and then drains: doors first, then the pipeline and the jobs.
 func (st *stack) serve(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -227,8 +365,29 @@ func (st *stack) serve(ctx context.Context) error {
 		defer cancel()
 		return st.server.Shutdown(shut)
 	})
-	if st.pipeline != nil {
-		g.Go(func() error { return st.pipeline.Run(gctx) })
+	for _, p := range st.pipelines {
+		g.Go(func() error { return p.Run(gctx) })
+	}
+	if st.calls != nil {
+		st.calls.run(gctx, g)
+	}
+	if st.has(rolePipeline) {
+		g.Go(func() error { st.projectDecisions(gctx); return nil })
+	}
+	if st.gates != nil {
+		g.Go(func() error { st.gates.Run(gctx); return nil })
+	}
+	if st.remediates() {
+		g.Go(func() error { st.remediate(gctx); return nil })
+	}
+	if st.judges() {
+		g.Go(func() error { st.answerJudge(gctx); return nil })
+	}
+	if st.jobs != nil {
+		g.Go(func() error { return st.jobs.Lead(gctx) })
+	}
+	if st.settings.Rules.Dir != "" {
+		g.Go(func() error { st.followRules(gctx); return nil })
 	}
 	return g.Wait()
 }
@@ -242,14 +401,52 @@ func (st *stack) close(ctx context.Context) {
 			st.log.Warn("close failed", "what", what, "error", err)
 		}
 	}
+	if st.hup != nil {
+		signal.Stop(st.hup)
+	}
 	if st.server == nil && st.listener != nil {
 		_ = st.listener.Close()
+	}
+	if st.graphql != nil {
+		st.graphql.close()
+	}
+	if st.gateway != nil {
+		warn("gateway", st.gateway.Close(ctx))
+	}
+	warn("guard", st.stopGuard(ctx))
+	if st.gates != nil {
+		st.gates.close()
 	}
 	if st.producer != nil {
 		warn("producer", st.producer.Close(ctx))
 	}
+	if st.calls != nil {
+		warn("dead letters", st.calls.letters.Close(ctx))
+	}
+	if st.remedy != nil {
+		warn("remediation", st.remedy.close()) //nolint:contextcheck // it has a limit of its own
+	}
+	if st.judge != nil {
+		warn("judge", st.judge.close()) //nolint:contextcheck // it has a limit of its own
+	}
+	if st.asking != nil {
+		st.asking.close()
+	}
+	if st.decisions != nil {
+		warn("decisions", st.decisions.close(ctx))
+	}
+	warn("evaluations", closeEvaluations(ctx, st.evaluations))
 	if st.publisher != nil {
 		warn("publisher", st.publisher.Close(ctx))
+	}
+	if st.auth != nil {
+		st.auth.Close()
+	}
+	if st.readerConn != nil {
+		warn("clickhouse", st.readerConn.Close())
+	}
+	if st.jobsConn != nil {
+		warn("clickhouse", st.jobsConn.Close())
 	}
 	if st.conn != nil {
 		warn("clickhouse", st.conn.Close())

@@ -78,50 +78,33 @@ func (cmd *sqlCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	return store.WriteTSV(ctx, std.out, conn, cmd.Query)
 }
 
-type checkCmd struct {
-	storeFlags
-	JSON bool `help:"Print the whole report as JSON." name:"json"`
-}
-
-func (checkCmd) Help() string {
-	return `Proves from the store alone that every offset of the log was taken in, once: the commit markers tile each partition without
-gap or overlap, the tables hold what the markers say, each event has one verdict, and the flat read model equals the facts.
-Exit status 3 when something is wrong.`
-}
-
-// Run checks the store.
-func (cmd *checkCmd) Run(ctx context.Context, c *cli, std *stdio) error {
-	s, conn, err := cmd.open(c, engine.Writer)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	rep, err := store.New(conn, s.ClickHouse.Database).Check(ctx)
-	if err != nil {
-		return err
-	}
-	if cmd.JSON {
-		enc := json.NewEncoder(std.out)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(rep); err != nil {
-			return err
-		}
-	} else {
-		printReport(std.out, rep)
-	}
-	if !rep.OK() {
-		return exitCode(3)
-	}
-	return nil
-}
-
-type ratesCmd struct {
+// figuresFlags say of whom and of when figures are.
+type figuresFlags struct {
 	storeFlags
 	Tenant string        `help:"Only this tenant; all when not given." placeholder:"NAME"`
 	Last   time.Duration `help:"Window that ends now." default:"168h"`
-	Min    int           `help:"Fold characteristics of a domain that were found less often into one line; 1 shows all." default:"2"`
-	Top    int           `help:"Findings to show." default:"8"`
-	JSON   bool          `help:"Print JSON." name:"json"`
+}
+
+// figures opens the store for them; the caller calls closing.
+func (f *figuresFlags) figures(c *cli) (figures *store.Figures, w store.Window, closing func(), err error) {
+	s, conn, err := f.open(c, engine.Reader)
+	if err != nil {
+		return nil, w, nil, err
+	}
+	st := store.New(conn, s.ClickHouse.Database)
+	figures = st.AllTenants()
+	if f.Tenant != "" {
+		figures = &st.WithTenant(f.Tenant).Figures
+	}
+	now := time.Now()
+	return figures, store.Window{From: now.Add(-f.Last), To: now.Add(time.Minute)}, func() { _ = conn.Close() }, nil
+}
+
+type ratesCmd struct {
+	figuresFlags
+	Min  int  `help:"Fold characteristics of a domain that were found less often into one line; 1 shows all." default:"2"`
+	Top  int  `help:"Findings to show." default:"8"`
+	JSON bool `help:"Print JSON." name:"json"`
 }
 
 func (ratesCmd) Help() string {
@@ -132,23 +115,20 @@ func (ratesCmd) Help() string {
 
 // Run prints rates and findings.
 func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
-	s, conn, err := cmd.open(c, engine.Reader)
+	figures, w, closing, err := cmd.figures(c)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }()
-	st := store.New(conn, s.ClickHouse.Database)
-	figures := st.AllTenants()
-	if cmd.Tenant != "" {
-		figures = &st.WithTenant(cmd.Tenant).Figures
-	}
-	now := time.Now()
-	w := store.Window{From: now.Add(-cmd.Last), To: now.Add(time.Minute)}
+	defer closing()
 	rates, err := figures.Rates(ctx, w)
 	if err != nil {
 		return err
 	}
 	coverage, err := figures.Coverage(ctx, w)
+	if err != nil {
+		return err
+	}
+	judged, err := figures.Judged(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -161,10 +141,13 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.JSON {
 		enc := json.NewEncoder(std.out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "rates": rates, "findings": top})
+		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "judge": judged, "rates": rates, "findings": top})
 	}
 	printRates(std.out, rates, top, cmd.Min)
 	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without content, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.WithoutContent, coverage.Rejected)
+	if judged != (store.JudgeCoverage{}) {
+		fmt.Fprintf(std.out, "Judge: %d judged, %d failed, %d skipped for want of budget, %d abandoned; %d calls, %.4f USD\n", judged.Judged, judged.Failed, judged.Skipped, judged.Abandoned, judged.Calls, judged.CostUSD)
+	}
 	return nil
 }
 
@@ -228,30 +211,15 @@ func cut(s string, n int) string {
 	return s
 }
 
-// printReport prints what the check found.
-func printReport(out io.Writer, r *store.Report) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TOPIC\tPARTITION\tEPOCH\tOFFSETS\tMARKERS\tROWS\tREJECTED\tSKIPPED\tLOST")
-	for _, p := range r.Partitions {
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d – %d\t%d\t%d\t%d\t%d\t%d\n", p.Topic, p.Partition, p.Epoch, p.Lo, p.Hi, p.Markers, p.Rows, p.Rejected, p.Skipped, p.Lost)
+// findBrokers takes the brokers of the running 'evenhand up' where none are set.
+func (s *settings) findBrokers() error {
+	if len(s.Kafka.Brokers) > 0 {
+		return nil
 	}
-	_ = t.Flush()
-	fmt.Fprintf(out, "\n%d interactions, %d delivered again, %d with another content under a known id, %d rejected\n", r.Interactions, r.Duplicates, r.IDConflicts, r.Rejected)
-	if r.OK() {
-		fmt.Fprintln(out, "OK: every offset is covered once, every event has one verdict, the read model equals the facts.")
-		return
+	up, ok := findRunning(s.DataDir)
+	if !ok {
+		return notUp(s.DataDir, "name its folder with --data-dir, or set kafka.brokers")
 	}
-	for _, f := range r.Faults {
-		fmt.Fprintf(out, "FAULT %s: %d", f.Code, f.Count)
-		if f.Topic != "" {
-			fmt.Fprintf(out, "  %s/%d epoch %d [%d, %d]", f.Topic, f.Partition, f.Epoch, f.Lo, f.Hi)
-		}
-		if len(f.Columns) > 0 {
-			fmt.Fprintf(out, "  columns %s", strings.Join(f.Columns, ", "))
-		}
-		for _, id := range f.Events {
-			fmt.Fprintf(out, "  %s", id)
-		}
-		fmt.Fprintln(out)
-	}
+	s.Kafka.Brokers = []string{up.Kafka}
+	return nil
 }

@@ -33,7 +33,7 @@ func (cmd *topicsCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		s.Kafka.Brokers = []string{r.Kafka}
 	}
-	topics := kafkaconn.Topics(s.Kafka.Partitions)
+	topics := s.topics()
 	if !cmd.List {
 		done, err := kafkaconn.Ensure(ctx, s.kafka(), topics, s.Kafka.Replication)
 		if err != nil {

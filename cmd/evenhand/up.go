@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,6 +50,9 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	if err != nil {
 		return err
 	}
+	if len(s.Kafka.TenantTopics) > 0 {
+		return &settingsError{errors.New("kafka.tenant_topics: is for an outside Kafka, whose ACLs say who may write to a topic; the embedded broker has none, so leave it unset")}
+	}
 	log, err := obs.NewLogger(io.err, s.Log)
 	if err != nil {
 		return &settingsError{err}
@@ -67,13 +71,27 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	}
 	defer func() { _ = os.Remove(runningFile(s.DataDir)) }()
 	fmt.Fprintf(io.out, `Evenhand is up (%.1f s).
-  HTTP        %s
+  HTTP        %s   (GraphQL: /graphql)
+  Apps        OTEL_EXPORTER_OTLP_ENDPOINT=%s, LANGFUSE_HOST=%s, LiteLLM: /v1/litellm,
+              in line: POST /v1/guard%s
   Kafka       %s   (topic llm.interactions; this machine only)
   ClickHouse  %s   (database evenhand; try: evenhand sql "SELECT count() FROM interactions FINAL")
+  Grafana     user grafana, password in %s, ClickHouse over HTTP at %s
+              (add the dashboards: evenhand dashboards push --url http://127.0.0.1:3000 --token-file FILE --from-up)
+  Access      %s
   Data        %s
 Send something:  evenhand emit examples/interactions.jsonl     Look:  evenhand rates     Stop: Ctrl-C
-`, time.Since(began).Seconds(), me.HTTP, me.Kafka, st.engine.Endpoint(engine.Reader).Native, s.DataDir)
+`, time.Since(began).Seconds(), me.HTTP, me.HTTP, me.HTTP, s.gatewayHint(me.HTTP), me.Kafka, st.engine.Endpoint(engine.Reader).Native,
+		filepath.Join(engineDir(s), string(engine.Grafana)+".password"), st.engine.Endpoint(engine.Grafana).HTTP, s.access(), s.DataDir)
 	return st.serve(ctx)
+}
+
+// gatewayHint says how OpenAI's clients come through the gateway.
+func (s settings) gatewayHint(url string) string {
+	if !s.Gateway.Enabled {
+		return ", or the gateway for OpenAI's clients (gateway.enabled, gateway.base_url)"
+	}
+	return ", or OPENAI_BASE_URL=" + url + "/v1 for OpenAI's clients"
 }
 
 func writeRunning(dir string, r running) error {

@@ -2,7 +2,9 @@ package bias
 
 import (
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -11,8 +13,8 @@ import (
 	"github.com/evenhand/evenhand/detectors/rules"
 )
 
-// TestPacks runs every file's own sentences and the lint rules, each file on its own, so that one
-// broken file does not hide the others. Run one by its name:
+// TestPacks runs every file's own sentences and the lint rules, each file with the common one of its
+// language, so that one broken file does not hide the others. Run one by its name:
 //
 //	go test ./detectors/bias -run TestPacks/sex.en
 func TestPacks(t *testing.T) {
@@ -20,14 +22,19 @@ func TestPacks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[audit.Ground]bool{}
+	common, seen := fstest.MapFS{}, map[audit.Ground]bool{}
+	names = slices.DeleteFunc(names, func(name string) bool {
+		is := strings.HasPrefix(path.Base(name), "common.")
+		if is {
+			common[name] = &fstest.MapFile{Data: read(t, name)}
+		}
+		return is
+	})
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(path.Base(name), ".yaml"), func(t *testing.T) {
-			raw, err := fs.ReadFile(Packs(), name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			packs, err := rules.Load(fstest.MapFS{name: {Data: raw}})
+			files := maps.Clone(common)
+			files[name] = &fstest.MapFile{Data: read(t, name)}
+			packs, err := rules.Load(files)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,6 +53,15 @@ func TestPacks(t *testing.T) {
 			t.Errorf("no pack for %s", g)
 		}
 	}
+}
+
+func read(t *testing.T, name string) []byte {
+	t.Helper()
+	raw, err := fs.ReadFile(Packs(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // testCoverage holds the number of rules and the example kinds of seed 000's table.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/rules"
 )
 
 // Analyzer makes an analyzer of one detector with the default policy.
@@ -55,6 +57,28 @@ func Describe(fs []audit.Finding) string {
 		parts[i] = fmt.Sprintf("%s/%s[%d,%d)", f.Kind, f.Rule, f.Span.Start, f.Span.End)
 	}
 	return strings.Join(parts, " ")
+}
+
+// Sentences runs the sentences of rules through the common scanner, as the pipeline does: each that must match
+// gives a finding of its rule, each that must not gives none of it.
+func Sentences(t *testing.T, d detectors.Detector, rs []*rules.Rule) {
+	t.Helper()
+	a := Analyzer(t, d)
+	fired := func(text, rule string) bool {
+		return slices.ContainsFunc(detect(t, a, d, text), func(f audit.Finding) bool { return f.Rule == rule })
+	}
+	for _, r := range rs {
+		for _, s := range r.Match {
+			if !fired(s, r.ID) {
+				t.Errorf("%s is silent on %q", r.ID, s)
+			}
+		}
+		for _, s := range r.NoMatch {
+			if fired(s, r.ID) {
+				t.Errorf("%s fires on %q", r.ID, s)
+			}
+		}
+	}
 }
 
 // Run holds the contract. Each of firing must give at least one finding as a response.

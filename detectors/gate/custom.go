@@ -25,12 +25,16 @@ type Custom struct {
 
 var customID = regexp.MustCompile(`^[a-z0-9_.-]{1,59}$`)
 
-// customPack makes one pack of custom and extra rules, nil when there are none.
-func customPack(custom, extra []Custom, builtIn []*rules.Rule) (*rules.Pack, error) {
+// CustomPack is the id of the pack that custom and extra rules are in.
+const CustomPack = "gate.custom"
+
+// customPack makes one pack of custom and extra rules, nil when there are none. It is raw: an operator's
+// pattern means the text as it came. names are those of the two lists in errors.
+func customPack(names [2]string, custom, extra []Custom, builtIn []*rules.Rule) (*rules.Pack, error) {
 	if len(custom)+len(extra) == 0 {
 		return nil, nil
 	}
-	pack := &rules.Pack{ID: "gate.custom", Title: "Rules from the configuration", Version: "custom", Language: "und", Gate: true}
+	pack := &rules.Pack{ID: CustomPack, Title: "Rules from the configuration", Version: "custom", Language: "und", Gate: true, Raw: true}
 	seen := map[string]string{} // id -> where it was first used
 	for _, r := range builtIn {
 		seen[r.ID] = "the built-in rules"
@@ -39,7 +43,7 @@ func customPack(custom, extra []Custom, builtIn []*rules.Rule) (*rules.Pack, err
 	for _, part := range []struct {
 		key  string
 		list []Custom
-	}{{"gate.rules", custom}, {"gate.extra_rules", extra}} {
+	}{{names[0], custom}, {names[1], extra}} {
 		for i, c := range part.list {
 			key := fmt.Sprintf("%s[%d]", part.key, i)
 			pattern, err := c.validate(key)
@@ -124,10 +128,10 @@ func fromJavaScript(body, flags string) (string, error) {
 		}
 	}
 	body = jsEscape.ReplaceAllStringFunc(body, func(m string) string {
-		switch {
-		case m == `\/`:
+		switch m {
+		case `\/`:
 			return "/"
-		case m == `\\`:
+		case `\\`:
 			return m
 		}
 		return `\x{` + strings.Trim(m[2:], "{}") + "}"

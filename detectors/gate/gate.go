@@ -34,9 +34,14 @@ type Detector struct {
 	version string
 }
 
-// New makes the detector. Custom rules, when there are any, replace the built-in ones; extra rules
-// are added to either.
-func New(custom, extra []Custom) (*Detector, error) {
+// New makes the detector. Custom rules, when there are any, replace the built-in ones; extra rules and
+// an operator's own packs are added to either.
+func New(custom, extra []Custom, own ...*rules.Pack) (*Detector, error) {
+	return NewNamed([2]string{"gate.rules", "gate.extra_rules"}, custom, extra, own...)
+}
+
+// NewNamed is New with the names that the two lists have for whoever reads the errors.
+func NewNamed(names [2]string, custom, extra []Custom, own ...*rules.Pack) (*Detector, error) {
 	var ps []*rules.Pack
 	if len(custom) == 0 {
 		builtIn, err := rules.Load(packs)
@@ -45,12 +50,13 @@ func New(custom, extra []Custom) (*Detector, error) {
 		}
 		ps = builtIn
 	}
-	own, err := customPack(custom, extra, rules.All(ps))
+	ps = append(ps, own...)
+	set, err := customPack(names, custom, extra, rules.All(ps))
 	if err != nil {
 		return nil, err
 	}
-	if own != nil {
-		ps = append(ps, own)
+	if set != nil {
+		ps = append(ps, set)
 	}
 	return &Detector{rules: rules.All(ps), version: rules.SetVersion(ps)}, nil
 }

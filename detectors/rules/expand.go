@@ -14,17 +14,17 @@ import (
 // first two are kept out by what stands before them, the last by its first character.
 var listName = regexp.MustCompile(`(\\[pPx])?\{([a-z_][a-z0-9_]*)\}`)
 
-// expandLists turns each list of the pack into one group. Items stand for themselves; an item that
+// expandLists turns each list into one group. Items stand for themselves; an item that
 // begins with "re:" is a pattern and may name other lists.
-func expandLists(p *Pack, where string) (*lists, []Fault) {
-	done := map[string]string{}
+func expandLists(all map[string][]string, where string) (*lists, []Fault) {
+	done, umlauts := map[string]string{}, map[string]string{}
 	var faults []Fault
 	var visit func(name string, busy []string) error
 	visit = func(name string, busy []string) error {
 		if _, ok := done[name]; ok {
 			return nil
 		}
-		items, ok := p.Lists[name]
+		items, ok := all[name]
 		if !ok {
 			return fmt.Errorf("there is no list {%s}", name)
 		}
@@ -32,10 +32,14 @@ func expandLists(p *Pack, where string) (*lists, []Fault) {
 			return fmt.Errorf("list {%s} names itself", name)
 		}
 		alternatives := make([]string, 0, len(items))
+		var late []string // those that begin with an umlaut
 		for _, item := range items {
 			pattern, isPattern := strings.CutPrefix(item, "re:")
 			if !isPattern {
-				alternatives = append(alternatives, literal(item))
+				alternatives = append(alternatives, literals(item)...)
+				if item >= "\x80" {
+					late = append(late, literal(item))
+				}
 				continue
 			}
 			for _, m := range listName.FindAllStringSubmatch(pattern, -1) {
@@ -51,12 +55,19 @@ func expandLists(p *Pack, where string) (*lists, []Fault) {
 				return err
 			}
 			alternatives = append(alternatives, full)
+			if m := listName.FindStringSubmatchIndex(pattern); m != nil && m[0] == 0 && umlauts[pattern[m[4]:m[5]]] != "" {
+				rest, _ := expand(pattern[m[1]:], done) // as a part of full it is sound
+				late = append(late, umlauts[pattern[m[4]:m[5]]]+rest)
+			}
+		}
+		if len(late) > 0 {
+			umlauts[name] = "(?:" + strings.Join(late, "|") + ")"
 		}
 		done[name] = "(?:" + strings.Join(alternatives, "|") + ")"
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Lists)) {
-		switch items := p.Lists[name]; {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch items := all[name]; {
 		case !listName.MatchString("{" + name + "}"):
 			faults = append(faults, Fault{where, "", "lists", fmt.Sprintf("name %q: want lower-case letters, digits and _", name)})
 		case len(items) == 0 || slices.ContainsFunc(items, func(s string) bool { return strings.TrimSpace(s) == "" }):
@@ -67,15 +78,18 @@ func expandLists(p *Pack, where string) (*lists, []Fault) {
 			}
 		}
 	}
-	return &lists{groups: done, good: map[string]error{}, repeats: map[string]int{}, guards: map[string]*Guard{}}, faults
+	return &lists{groups: done, umlauts: umlauts, good: map[string]error{}, repeats: map[string]int{}, guards: map[string]Guard{}}, faults
 }
 
 // lists holds the lists of a pack, and what was made with them.
 type lists struct {
 	groups  map[string]string // by name
+	umlauts map[string]string // by name, of the items that begin with an umlaut
 	good    map[string]error  // by pattern, its lists left out, and by list: what is wrong with it
 	repeats map[string]int    // by list: the product of its counts
-	guards  map[string]*Guard // by pattern
+	guards  map[string]Guard  // by pattern
+
+	guardPatterns []string // expanded, by number of the guard
 }
 
 // counted is a counted repeat.
@@ -123,6 +137,20 @@ func (l *lists) expand(pattern string) (string, error) {
 	return full, l.parses(full)
 }
 
+// atUmlaut gives the pattern once more for a list at its start whose items begin with an umlaut, or "". No word
+// boundary of RE2 stands before Ä, since it knows ASCII letters only; between a space and Ä there is its opposite.
+func (l *lists) atUmlaut(pattern string) string {
+	m := listName.FindStringSubmatchIndex(pattern)
+	if m == nil || pattern[:m[0]] != `\b` || l.umlauts[pattern[m[4]:m[5]]] == "" {
+		return ""
+	}
+	rest, err := expand(pattern[m[1]:], l.groups)
+	if err != nil {
+		return ""
+	}
+	return `\B` + l.umlauts[pattern[m[4]:m[5]]] + rest
+}
+
 // parses gives what is wrong with a pattern.
 func (l *lists) parses(pattern string) error {
 	err, known := l.good[pattern]
@@ -134,21 +162,34 @@ func (l *lists) parses(pattern string) error {
 }
 
 // guard gives the guard of a pattern; equal ones are one.
-func (l *lists) guard(pattern string) (*Guard, error) {
+func (l *lists) guard(pattern string) (Guard, error) {
 	if g, ok := l.guards[pattern]; ok {
 		return g, nil
 	}
 	full, err := l.expand(pattern)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	l.guards[pattern] = newGuard(full)
-	return l.guards[pattern], nil
+	g := Guard(len(l.guardPatterns))
+	l.guards[pattern], l.guardPatterns = g, append(l.guardPatterns, full)
+	return g, nil
 }
 
-// literal makes a pattern of plain text.
+// digraphs are what German keyboards without umlauts give.
+var digraphs = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "Ä", "Ae", "Ö", "Oe", "Ü", "Ue")
+
+// literals makes patterns of plain text: one, and for German umlauts one with ae, oe, ue. Both are words
+// without alternatives inside, which the scanner holds as a tree.
+func literals(item string) []string {
+	all := []string{literal(item)}
+	if plain := digraphs.Replace(item); plain != item {
+		all = append(all, literal(plain))
+	}
+	return all
+}
+
 func literal(item string) string {
-	return soften(strings.Join(strings.Fields(regexp.QuoteMeta(item)), " "))
+	return soft(strings.Join(strings.Fields(regexp.QuoteMeta(item)), " "), false)
 }
 
 // expand puts lists into a pattern.
@@ -178,8 +219,10 @@ func put(soft string, lists map[string]string) (string, error) {
 }
 
 // soften lets a pattern match what people really type: a space stands for any run of white space,
-// an apostrophe for the typographic one too.
-func soften(pattern string) string {
+// an apostrophe for the typographic one too, ß for ss, an umlaut for its two letters.
+func soften(pattern string) string { return soft(pattern, true) }
+
+func soft(pattern string, umlauts bool) string {
 	var b strings.Builder
 	class := false
 	for i := 0; i < len(pattern); i++ {
@@ -208,6 +251,14 @@ func soften(pattern string) string {
 			continue
 		case c == '\'':
 			b.WriteString(`['’]`)
+			continue
+		case strings.HasPrefix(pattern[i:], "ß") && !class:
+			b.WriteString("(?:ß|ss)")
+			i++
+			continue
+		case umlauts && c == '\xc3' && !class && i+1 < len(pattern) && digraphs.Replace(pattern[i:i+2]) != pattern[i:i+2]:
+			b.WriteString("(?:" + pattern[i:i+2] + "|" + digraphs.Replace(pattern[i:i+2]) + ")")
+			i++
 			continue
 		case c == ' ' && !class:
 			b.WriteString(space(pattern, i))

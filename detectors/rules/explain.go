@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func All(packs []*Pack) []*Rule {
 	return all
 }
 
-// SetVersion is a short hash over what the packs say, the same for any order of the packs. It
+// SetVersion is a short hash over what the packs and their common files say, the same for any order of the packs. It
 // changes whenever a rule, a list or a version does.
 func SetVersion(packs []*Pack) string {
 	packs = slices.Clone(packs)
@@ -30,6 +31,11 @@ func SetVersion(packs []*Pack) string {
 	for _, p := range packs {
 		// A pack is plain data and a hash takes every write, so this cannot fail.
 		_ = enc.Encode(p)
+		for _, r := range p.Rules {
+			for _, pattern := range r.Expanded { // what lists of the lexicon and of the common file made of it
+				_, _ = io.WriteString(h, pattern+"\n")
+			}
+		}
 	}
 	_ = enc.Close()
 	return hex.EncodeToString(h.Sum(nil)[:6])
@@ -58,17 +64,24 @@ func explain(r *Rule) string {
 	if r.Severity != "" {
 		line("weight", r.Severity.Weight().String())
 	}
+	line("class", r.Class)
 	line("category", r.Category)
 	line("covers", r.Example)
 	line("entity", r.Entity)
 	line("check", r.Check)
 	line("confidence", fmt.Sprint(r.Confidence))
+	line("mitigation", r.Mitigation)
+	line("instead", r.Replace)
+	line("rationale", r.Rationale)
+	line("source", r.Source)
 	for _, part := range []struct {
 		title string
 		items []string
 	}{
 		{"Patterns (without regard to case):", r.Patterns},
 		{"Not when its sentence holds:", append(slices.Clone(r.Pack.Unless), r.Unless...)},
+		{"Only near one of:", r.Near},
+		{"Not where the nearest is one of:", r.NotNear},
 		{"Fires on:", r.Match},
 		{"Stays silent on:", r.NoMatch},
 	} {

@@ -2,59 +2,81 @@ package rules
 
 import (
 	"regexp"
-	"strings"
+	"slices"
 	"sync"
+
+	"github.com/evenhand/evenhand/detectors/normal"
+	"github.com/evenhand/evenhand/detectors/scan"
 )
 
-// Guard is a pattern that excludes a hit if it matches in the hit's sentence. It is compiled when it is
-// first asked for, since most of them never are.
-type Guard struct {
-	compiled func() *regexp.Regexp
+// Guard is a pattern that excludes a hit if it matches in the hit's sentence, by its number in the pack.
+type Guard int32
+
+// guards are the distinct guards of a pack. They are looked for all at once, and compiled when a hit first
+// asks for them, since those of most packs never are.
+type guards struct {
+	scanner func() *scan.Scanner // nil if one of them is not for the scanner
+	slow    []func() *regexp.Regexp
+	found   sync.Pool // *[]scan.Match
 }
 
-// newGuard makes a guard of a pattern that was parsed already. Should package regexp refuse it even so,
-// for its size, the guard excludes nothing.
-func newGuard(pattern string) *Guard {
-	return &Guard{sync.OnceValue(func() *regexp.Regexp {
-		re, err := regexp.Compile("(?i)" + pattern)
+// newGuards makes the guards of patterns that were parsed already. Should package regexp refuse one even
+// so, for its size, that guard excludes nothing.
+func newGuards(patterns []string) *guards {
+	g := &guards{}
+	g.scanner = sync.OnceValue(func() *scan.Scanner {
+		s, err := scan.Compile(patterns, scan.Options{})
 		if err != nil {
 			return nil
 		}
-		return re
-	})}
+		return s
+	})
+	for _, p := range patterns {
+		g.slow = append(g.slow, sync.OnceValue(func() *regexp.Regexp {
+			re, err := regexp.Compile("(?i)" + p)
+			if err != nil {
+				return nil
+			}
+			return re
+		}))
+	}
+	g.found.New = func() any { return new([]scan.Match) }
+	return g
 }
 
-// MatchString says whether the pattern matches somewhere in the text.
-func (g *Guard) MatchString(text string) bool {
-	re := g.compiled()
-	return re != nil && re.MatchString(text)
+// Warm compiles the guards of a pack and scans ordinary text with them, so that its first hit does not wait.
+func (p *Pack) Warm() {
+	if p.guards == nil || len(p.guards.slow) == 0 {
+		return
+	}
+	if s := p.guards.scanner(); s != nil {
+		s.Warm()
+	}
+}
+
+// match says whether one of the asked guards matches somewhere in a text.
+func (g *guards) match(asked []Guard, text string) bool {
+	s := g.scanner()
+	if s == nil {
+		return slices.ContainsFunc(asked, func(i Guard) bool {
+			re := g.slow[i]()
+			return re != nil && re.MatchString(text)
+		})
+	}
+	found := g.found.Get().(*[]scan.Match)
+	defer g.found.Put(found)
+	*found = s.Scan(text, (*found)[:0])
+	return slices.ContainsFunc(*found, func(m scan.Match) bool { return slices.Contains(asked, Guard(m.Pattern)) })
 }
 
 // Suppressed tells whether the match text[start:end] of the rule stands in a sentence that one of
 // the rule's guards excludes: a negation, a quotation, counter-speech.
 //
-// A sentence ends at . ! ? or a line break; abbreviations are not told apart, which makes the
-// guarded stretch shorter, never longer.
+// The sentence is that of package normal, so guards and detectors mean the same by it.
 func Suppressed(r *Rule, text string, start, end int) bool {
 	if len(r.Guards) == 0 {
 		return false
 	}
-	from, to := sentence(text, start, end)
-	for _, g := range r.Guards {
-		if g.MatchString(text[from:to]) {
-			return true
-		}
-	}
-	return false
-}
-
-// sentence gives the bounds of the sentence around a match, its end mark included.
-func sentence(text string, start, end int) (from, to int) {
-	const ends = ".!?\n"
-	from = strings.LastIndexAny(text[:start], ends) + 1
-	to = len(text)
-	if i := strings.IndexAny(text[end:], ends); i >= 0 {
-		to = end + i + 1
-	}
-	return from, to
+	from, to := normal.SentenceAround(text, start, end)
+	return r.Pack.guards.match(r.Guards, text[from:to])
 }

@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 
 	"github.com/evenhand/evenhand/audit"
 )
 
-const maxPattern = 4 << 10 // bytes of one pattern with its lists put in
+const maxPattern = 32 << 10 // bytes of one pattern with its lists put in
 
 var (
 	idForm      = regexp.MustCompile(`^[a-z0-9_.-]{1,64}$`)
@@ -37,8 +38,12 @@ func lintPack(p *Pack) (faults []Fault) {
 	switch {
 	case p.Category != "":
 		family, member = "safety.", p.Category
+	case p.Wording != "":
+		family, member = "", p.Wording
 	case p.Gate:
 		family, member = "gate.", ""
+	case p.PII:
+		family, member = "pii.", ""
 	}
 	if !idForm.MatchString(p.ID) || !strings.HasPrefix(p.ID, family+member) || !strings.HasSuffix(p.ID, "."+p.Language) {
 		faults = append(faults, Fault{p.ID, "", "pack", fmt.Sprintf("want %s%s….%s", family, member, p.Language)})
@@ -60,7 +65,7 @@ func lintRule(p *Pack, r *Rule) (faults []Fault) {
 	if !idForm.MatchString(r.ID) {
 		add("id", "want 1 to 64 of a-z 0-9 _ . -")
 	}
-	if owner := string(p.Ground) + p.Category; owner != "" && !strings.HasPrefix(r.ID, owner+".") {
+	if owner := string(p.Ground) + p.Category + p.Wording; owner != "" && !strings.HasPrefix(r.ID, owner+".") {
 		add("id", "must begin with %q", owner+".")
 	}
 	if strings.TrimSpace(r.Description) == "" {
@@ -71,14 +76,29 @@ func lintRule(p *Pack, r *Rule) (faults []Fault) {
 		add("severity", "gate rules have none")
 	case p.Gate && r.Category == "":
 		add("category", "is missing")
-	case !p.Gate:
+	case p.PII && (r.Entity == "" || !strings.HasPrefix(r.ID, "pii.")):
+		add("entity", "must be set, and the id begin with \"pii.\"")
+	case p.PII && !audit.SeverityRange{Min: audit.Low, Max: audit.High}.Holds(r.Severity):
+		add("severity", "%q lies outside %s…%s", r.Severity, audit.Low, audit.High)
+	case !p.PII && len(r.Near)+len(r.NotNear) > 0:
+		add("near", "is for packs of personal data")
+	case !p.Gate && !p.PII:
 		limits := audit.GroundSeverity[p.Ground]
 		if p.Category != "" {
 			limits = audit.SafetySeverity[p.Category]
 		}
+		if p.Wording != "" {
+			limits = audit.WordingSeverity[p.Wording]
+		}
 		if !limits.Holds(r.Severity) {
 			add("severity", "%q lies outside %s…%s", r.Severity, limits.Min, limits.Max)
 		}
+	}
+	if r.Mitigation == audit.MitigationReplace && r.Replace == "" {
+		add("replace", "is missing: %s wants the wording to use instead", audit.MitigationReplace)
+	}
+	if p.Ground != "" || p.Wording != "" {
+		lintReasons(r, add)
 	}
 	if len(r.Match) < 2 {
 		add("match", "want at least two sentences")
@@ -129,12 +149,7 @@ func canBeEmpty(re *syntax.Regexp) bool {
 		}
 		return true
 	case syntax.OpAlternate:
-		for _, s := range re.Sub {
-			if canBeEmpty(s) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(re.Sub, canBeEmpty)
 	}
 	return true // anchors, word boundaries, the empty match
 }
@@ -142,15 +157,7 @@ func canBeEmpty(re *syntax.Regexp) bool {
 // hasOpenGap tells whether a wide class (any character, a negated class) repeats without end.
 func hasOpenGap(re *syntax.Regexp) bool {
 	open := re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0
-	if open && isWide(re.Sub[0]) {
-		return true
-	}
-	for _, s := range re.Sub {
-		if hasOpenGap(s) {
-			return true
-		}
-	}
-	return false
+	return open && isWide(re.Sub[0]) || slices.ContainsFunc(re.Sub, hasOpenGap)
 }
 
 func isWide(re *syntax.Regexp) bool {
@@ -164,11 +171,7 @@ func isWide(re *syntax.Regexp) bool {
 		}
 		return n > 1<<16
 	case syntax.OpCapture, syntax.OpAlternate:
-		for _, s := range re.Sub {
-			if isWide(s) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(re.Sub, isWide)
 	}
 	return false
 }

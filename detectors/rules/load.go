@@ -2,12 +2,15 @@ package rules
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -27,13 +30,13 @@ type Fault struct {
 }
 
 func (f Fault) Error() string {
-	s := f.Where
+	where := []string{f.Where}
 	for _, part := range []string{f.Rule, f.Field} {
 		if part != "" {
-			s += ":" + part
+			where = append(where, part)
 		}
 	}
-	return s + ": " + f.Problem
+	return strings.Join(where, ":") + ": " + f.Problem
 }
 
 // Join makes one error of faults, nil when there are none.
@@ -58,10 +61,13 @@ func Load(fsys fs.FS) ([]*Pack, error) {
 		names = append(names, found...)
 	}
 	var packs []*Pack
-	var faults []Fault
+	common, faults := loadCommon(fsys, names)
 	seen := map[string]string{} // id of a rule or pack -> file
 	for _, name := range names {
-		pack, fs := loadFile(fsys, name, seen)
+		if strings.HasPrefix(path.Base(name), commonPrefix) {
+			continue
+		}
+		pack, fs := loadFile(fsys, name, common, seen)
 		faults = append(faults, fs...)
 		if pack != nil {
 			packs = append(packs, pack)
@@ -73,7 +79,7 @@ func Load(fsys fs.FS) ([]*Pack, error) {
 	return packs, nil
 }
 
-func loadFile(fsys fs.FS, name string, seen map[string]string) (*Pack, []Fault) {
+func loadFile(fsys fs.FS, name string, common map[string]*Common, seen map[string]string) (*Pack, []Fault) {
 	raw, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, []Fault{{Where: name, Problem: err.Error()}}
@@ -87,6 +93,7 @@ func loadFile(fsys fs.FS, name string, seen map[string]string) (*Pack, []Fault) 
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, []Fault{{Where: name, Problem: "more than one YAML document in the file; make one file of each"}}
 	}
+	pack.Common = commonOf(pack, common)
 	faults := fill(pack, name)
 	for _, id := range append([]string{pack.ID}, ruleIDs(pack)...) {
 		if other, dup := seen[id]; dup {
@@ -131,9 +138,15 @@ func Fill(p *Pack, where string) error {
 
 func fill(p *Pack, where string) []Fault {
 	faults := packFaults(p, where)
-	lists, more := expandLists(p, where)
+	p.Rules = expandTerms(p.Rules)
+	named, more := allLists(p, where)
 	faults = append(faults, more...)
-	common := make([]*Guard, 0, len(p.Unless))
+	lists, more := expandLists(named, where)
+	faults = append(faults, more...)
+	if p.Common != nil {
+		p.Unless = append(slices.Clone(p.Common.Unless), p.Unless...)
+	}
+	common := make([]Guard, 0, len(p.Unless))
 	for i, u := range p.Unless {
 		if g, err := lists.guard(u); err != nil {
 			faults = append(faults, Fault{where, "", index("unless", i), err.Error()})
@@ -146,8 +159,10 @@ func fill(p *Pack, where string) []Fault {
 			faults = append(faults, Fault{where, "", "rules", "a rule without an id"})
 			continue
 		}
+		faults = append(faults, inherit(p, r, where, named)...)
 		faults = append(faults, fillRule(p, r, where, lists, common)...)
 	}
+	p.guards = newGuards(lists.guardPatterns)
 	return faults
 }
 
@@ -156,18 +171,20 @@ func packFaults(p *Pack, where string) (faults []Fault) {
 		faults = append(faults, Fault{where, "", "pack", "pack, version and language must all be set"})
 	}
 	set := 0
-	for _, is := range []bool{p.Ground != "", p.Category != "", p.Gate} {
+	for _, is := range []bool{p.Ground != "", p.Category != "", p.Wording != "", p.Gate, p.PII} {
 		if is {
 			set++
 		}
 	}
 	switch {
 	case set != 1:
-		faults = append(faults, Fault{where, "", "ground", "exactly one of ground, category and gate must be set"})
+		faults = append(faults, Fault{where, "", "ground", "exactly one of ground, category, wording, gate and pii must be set"})
 	case p.Ground != "" && !slices.Contains(audit.Grounds, p.Ground):
 		faults = append(faults, Fault{where, "", "ground", fmt.Sprintf("%q is not one of %v", p.Ground, audit.Grounds)})
 	case p.Category != "" && !slices.Contains(audit.SafetyCategories, p.Category):
 		faults = append(faults, Fault{where, "", "category", fmt.Sprintf("%q is not one of %v", p.Category, audit.SafetyCategories)})
+	case p.Wording != "" && audit.WordingSeverity[p.Wording].Min == "":
+		faults = append(faults, Fault{where, "", "wording", fmt.Sprintf("%q is not one of %v", p.Wording, slices.Sorted(maps.Keys(audit.WordingSeverity)))})
 	}
 	if len(p.Rules) == 0 {
 		faults = append(faults, Fault{where, "", "rules", "the pack has none"})
@@ -175,9 +192,17 @@ func packFaults(p *Pack, where string) (faults []Fault) {
 	return faults
 }
 
-func fillRule(p *Pack, r *Rule, where string, lists *lists, common []*Guard) (faults []Fault) {
+func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (faults []Fault) {
 	r.Pack, r.Kind = p, kindOf(p, r)
 	r.Expanded, r.Guards = nil, slices.Clone(common)
+	r.Source, r.Rationale = cmp.Or(r.Source, p.Source), cmp.Or(r.Rationale, p.Rationale)
+	if r.Mitigation == "" && r.Replace != "" {
+		r.Mitigation = audit.MitigationReplace
+	}
+	if r.Mitigation != "" && !slices.Contains(audit.Mitigations, r.Mitigation) {
+		faults = append(faults, Fault{where, r.ID, "mitigation", fmt.Sprintf("%q is not one of %v", r.Mitigation, audit.Mitigations)})
+	}
+	r.near, r.notNear = phrases(r.Near), phrases(r.NotNear)
 	if len(r.Patterns) == 0 {
 		faults = append(faults, Fault{where, r.ID, "patterns", "there must be at least one"})
 	}
@@ -188,6 +213,9 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []*Guard) (fa
 			continue
 		}
 		r.Expanded = append(r.Expanded, full)
+		if more := lists.atUmlaut(pattern); more != "" {
+			r.Expanded = append(r.Expanded, more)
+		}
 	}
 	for i, u := range r.Unless {
 		if g, err := lists.guard(u); err != nil {
@@ -217,8 +245,41 @@ func kindOf(p *Pack, r *Rule) string {
 		return "charter." + string(p.Ground)
 	case p.Category != "":
 		return "safety." + p.Category
+	case p.PII:
+		return "pii." + strings.ToLower(r.Entity)
+	case p.Wording != "":
+		return p.Wording
 	}
 	return "gate." + r.ID
 }
 
 func index(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+
+// Faults lists what an error of Load or Fill holds.
+func Faults(err error) (faults []Fault) {
+	var joined interface{ Unwrap() []error }
+	if !errors.As(err, &joined) {
+		return nil
+	}
+	for _, e := range joined.Unwrap() {
+		var f Fault
+		if errors.As(e, &f) {
+			faults = append(faults, f)
+		}
+	}
+	return faults
+}
+
+// Twice tells which ids of packs and rules stand more than once. Load tells it of one folder.
+func Twice(packs []*Pack) (faults []Fault) {
+	seen := map[string]string{} // id -> its pack
+	for _, p := range packs {
+		for _, id := range append([]string{p.ID}, ruleIDs(p)...) {
+			if other, dup := seen[id]; dup {
+				faults = append(faults, Fault{p.ID, id, "id", "already used in " + other})
+			}
+			seen[id] = p.ID
+		}
+	}
+	return faults
+}

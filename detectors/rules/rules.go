@@ -5,7 +5,7 @@
 // simple folding. A pattern may name a list of the pack in braces: with lists {women: [woman, women]}
 // the pattern `\b{women} are` stands for `\b(?:woman|women)\s+are`. A list item is plain text, or a
 // pattern when it begins with "re:". A space, in items and in patterns, matches any run of white
-// space, and an apostrophe the typographic one too.
+// space, an apostrophe the typographic one too, ß also ss, and ä, ö, ü also ae, oe, ue.
 //
 // Loading expands lists, compiles guards and reports every fault of every file at once; Lint and
 // Test then hold what a pack must keep before it ships. Nothing here runs per interaction but
@@ -14,7 +14,7 @@ package rules
 
 import "github.com/evenhand/evenhand/audit"
 
-// Pack is one YAML file. Exactly one of Ground, Category and Gate is set.
+// Pack is one YAML file. Exactly one of Ground, Category, Wording, Gate and PII is set.
 type Pack struct {
 	ID       string       `yaml:"pack"`     // "charter.sex.en", "safety.violence.en", "gate.builtin.en"
 	Title    string       `yaml:"title"`    // for people
@@ -22,12 +22,22 @@ type Pack struct {
 	Language string       `yaml:"language"` // BCP 47, "en"
 	Ground   audit.Ground `yaml:"ground,omitempty"`
 	Category string       `yaml:"category,omitempty"` // safety category
+	Wording  string       `yaml:"wording,omitempty"`  // kind of wording outside the bias sum, "idiom": see audit.WordingSeverity
 	Gate     bool         `yaml:"gate,omitempty"`     // rules carry their own category and no severity
+	PII      bool         `yaml:"pii,omitempty"`      // rules name an entity, which makes their kind
+	// Raw packs see the text as it came, not its normal form: digits and capitals mean what they are.
+	Raw bool `yaml:"raw,omitempty"`
 	// Lists are named alternatives for use in patterns.
 	Lists map[string][]string `yaml:"lists,omitempty"`
 	// Unless holds patterns; a hit in whose sentence one of them matches is dropped.
 	Unless []string `yaml:"unless,omitempty"`
-	Rules  []*Rule  `yaml:"rules"`
+	// Source and Rationale stand for rules that state none.
+	Source    string  `yaml:"source,omitempty"`
+	Rationale string  `yaml:"rationale,omitempty"`
+	Rules     []*Rule `yaml:"rules"`
+
+	Common *Common `yaml:"-"` // of its family and language, nil if there is none; filled by Load
+	guards *guards // of all rules; filled by Load
 }
 
 // Rule is one rule. After Load, the fields under "filled" are set.
@@ -37,21 +47,47 @@ type Rule struct {
 	Severity    audit.Severity `yaml:"severity,omitempty"`
 	Category    string         `yaml:"category,omitempty"` // gate rules: "financial_transaction"
 	// Example names the example kind of seed 000's table that the rule covers ("role enforcement").
-	Example  string   `yaml:"example,omitempty"`
-	Patterns []string `yaml:"patterns"`
+	Example string `yaml:"example,omitempty"`
+	// Class names a class of the common file, whose patterns, guards and sentences the rule has.
+	Class    string   `yaml:"class,omitempty"`
+	Patterns []string `yaml:"patterns,omitempty"`
 	Unless   []string `yaml:"unless,omitempty"`
-	// Check names a validator of the matched text: luhn, iban, ssn, secret. See package check.
+	// Near holds plain words, one of which must stand near the match; where NotNear words stand between it
+	// and the match, or alone, there is no hit. Packs of personal data only; see InContext.
+	Near    []string `yaml:"near,omitempty"`
+	NotNear []string `yaml:"not_near,omitempty"`
+	// Check names a validator of the matched text: luhn, iban, ssn, secret, … See package check.
 	Check   string   `yaml:"check,omitempty"`
 	Entity  string   `yaml:"entity,omitempty"` // type of personal data, "CREDIT_CARD"
 	Abusive bool     `yaml:"abusive,omitempty"`
-	Match   []string `yaml:"match"`    // must match, at least two
-	NoMatch []string `yaml:"no_match"` // must not match, at least two
+	Match   []string `yaml:"match,omitempty"`    // must match, at least two
+	NoMatch []string `yaml:"no_match,omitempty"` // must not match, at least two
+	// Rationale says why a match is worth telling; Source which public guideline, paper or law says so, or what the
+	// wording was checked against.
+	Rationale string `yaml:"rationale,omitempty"`
+	Source    string `yaml:"source,omitempty"`
 	// Confidence is how sure a match means what the rule says, (0, 1]. Default 0.8.
 	Confidence float64 `yaml:"confidence,omitempty"`
+	// Terms makes one rule of each entry, see [Pack.Rules] after Load: words parted by " | ", the first of which names the
+	// rule, and what to write instead ("" keeps Replace). {term} in patterns and sentences stands for the words.
+	Terms map[string]string `yaml:"terms,omitempty"`
+	// Term names what Replace stands for; set by Load for rules made of Terms.
+	Term    string `yaml:"term,omitempty"`
+	Replace string `yaml:"replace,omitempty"` // wording to use instead
+	// Mitigation is the type of mitigation to suggest, one of audit.Mitigations. Default REPLACE_TERM where Replace is set,
+	// else what the policy makes of the finding.
+	Mitigation string `yaml:"mitigation,omitempty"`
 
 	// Filled by Load.
 	Pack     *Pack    `yaml:"-"`
-	Kind     string   `yaml:"-"` // charter.sex, safety.violence, gate.<id>
+	Kind     string   `yaml:"-"` // charter.sex, safety.violence, idiom, gate.<id>, pii.<entity>
 	Expanded []string `yaml:"-"` // patterns with lists put in
-	Guards   []*Guard `yaml:"-"` // unless patterns of rule and pack, without regard to case
+	Guards   []Guard  `yaml:"-"` // unless patterns of rule and pack, without regard to case
+
+	near, notNear []phrase
+}
+
+// Advice is what the rule suggests against what it finds.
+func (r *Rule) Advice() audit.Advice {
+	return audit.Advice{Type: r.Mitigation, Term: r.Term, Replace: r.Replace}
 }

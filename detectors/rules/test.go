@@ -3,89 +3,83 @@ package rules
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/evenhand/evenhand/detectors/rules/check"
+	"github.com/evenhand/evenhand/detectors/identity"
 )
 
-// Test runs the sentences of every rule against that rule as it works in the pipeline: patterns,
-// then guards, then the check of the matched text. It also looks that no rule of a ground fires on
-// a term of the pack's lists alone, unless the rule is there for slurs (abusive).
+// Test runs the sentences of every rule against that rule as it works in the pipeline: on the normal form
+// of the sentence unless the pack is raw, patterns, then guards, then the check of the matched text. It also
+// looks that no rule of a ground fires on a term of the pack's lists alone, unless the rule is there for slurs (abusive).
 func Test(packs []*Pack) []Fault {
 	var faults []Fault
 	for _, p := range packs {
-		terms := bareTerms(p)
-		for _, r := range p.Rules {
-			for _, f := range testRule(r, terms) {
-				f.Where, f.Rule = p.ID, r.ID
-				faults = append(faults, f)
-			}
-		}
-	}
-	return faults
-}
-
-// testRule leaves Where and Rule of the faults to its caller.
-func testRule(r *Rule, terms []string) (faults []Fault) {
-	patterns := make([]*regexp.Regexp, 0, len(r.Expanded))
-	for i, e := range r.Expanded {
-		re, err := regexp.Compile("(?i)" + e)
+		scales, err := NewScales([]*Pack{p})
 		if err != nil {
-			return []Fault{{Field: index("patterns", i), Problem: err.Error()}}
+			faults = append(faults, Fault{Where: p.ID, Field: "patterns", Problem: err.Error()})
+			continue
 		}
-		patterns = append(patterns, re)
-	}
-	for i, s := range r.Match {
-		if raw, kept := fires(r, patterns, s); kept == "" {
-			problem := "does not match"
-			if raw != "" {
-				problem = fmt.Sprintf("matches %q, but a guard or check drops it", raw)
-			}
-			faults = append(faults, Fault{Field: index("match", i), Problem: fmt.Sprintf("%s: %q", problem, s)})
-		}
-	}
-	for i, s := range r.NoMatch {
-		if _, kept := fires(r, patterns, s); kept != "" {
-			faults = append(faults, Fault{Field: index("no_match", i), Problem: fmt.Sprintf("matches %q in %q", kept, s)})
-		}
-	}
-	if r.Abusive {
-		return faults
-	}
-	for _, term := range terms {
-		// In the middle of a sentence, and alone.
-		if _, kept := fires(r, patterns, "They wrote about "+term+" yesterday.\n"+term); kept != "" {
-			faults = append(faults, Fault{Field: "patterns", Problem: fmt.Sprintf("fires on the bare term %q", term)})
+		for _, f := range append(testSentences(p, scales), testTerms(p, scales)...) {
+			f.Where = p.ID
+			faults = append(faults, f)
 		}
 	}
 	return faults
 }
 
-// fires gives the first text that a pattern matches and the first that guards and check keep.
-func fires(r *Rule, patterns []*regexp.Regexp, s string) (raw, kept string) {
-	valid := check.Named(r.Check)
-	for _, re := range patterns {
-		for _, at := range re.FindAllStringIndex(s, -1) {
-			if raw == "" {
-				raw = s[at[0]:at[1]]
+// testSentences leaves Where of the faults to its caller.
+func testSentences(p *Pack, scales *Scales) (faults []Fault) {
+	for _, r := range p.Rules {
+		for i, sentence := range r.Match {
+			matched, fired := scales.rulesOn(sentence)
+			if textOf(fired, r) != "" {
+				continue
 			}
-			if !Suppressed(r, s, at[0], at[1]) && (valid == nil || valid(s, at[0], at[1])) {
-				return raw, s[at[0]:at[1]]
+			problem := "does not match"
+			if text := textOf(matched, r); text != "" {
+				problem = fmt.Sprintf("matches %q, but a guard or check drops it", text)
+			}
+			faults = append(faults, Fault{Rule: r.ID, Field: index("match", i), Problem: fmt.Sprintf("%s: %q", problem, sentence)})
+		}
+		for i, sentence := range r.NoMatch {
+			_, fired := scales.rulesOn(sentence)
+			if text := textOf(fired, r); text != "" {
+				faults = append(faults, Fault{Rule: r.ID, Field: index("no_match", i), Problem: fmt.Sprintf("matches %q in %q", text, sentence)})
 			}
 		}
 	}
-	return raw, ""
+	return faults
 }
 
-// bareTerms lists the terms of a ground's pack: plain list items of one or two words. Longer items
+// testTerms leaves Where of the faults to its caller.
+func testTerms(p *Pack, scales *Scales) (faults []Fault) {
+	for _, term := range bareTerms(p) {
+		// In the middle of a sentence, and alone.
+		_, fired := scales.rulesOn("They wrote about " + term + " yesterday.\n" + term)
+		for _, f := range fired {
+			if !f.rule.Abusive {
+				faults = append(faults, Fault{Rule: f.rule.ID, Field: "patterns", Problem: fmt.Sprintf("fires on the bare term %q", term)})
+			}
+		}
+	}
+	return faults
+}
+
+// bareTerms lists the terms of a ground's pack: those of the lexicon, and plain list items of one or two words. Longer items
 // are phrases that may well be the whole of a pattern.
 func bareTerms(p *Pack) []string {
 	if p.Ground == "" {
 		return nil
 	}
 	var terms []string
+	if l := identity.In(p.Language); l != nil {
+		for _, t := range l.Terms(p.Ground) {
+			if t.Mark != identity.Slur && t.Form != identity.Basis { // a slur may well be all that a rule needs
+				terms = append(terms, t.Text)
+			}
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.Lists)) {
 		for _, item := range p.Lists[name] {
 			if !strings.HasPrefix(item, "re:") && len(strings.Fields(item)) <= 2 {

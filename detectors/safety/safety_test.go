@@ -2,6 +2,8 @@ package safety
 
 import (
 	"context"
+	_ "embed" // lookalikes.txt
+	"strings"
 	"testing"
 
 	"github.com/evenhand/evenhand/audit"
@@ -67,31 +69,7 @@ func TestContract(t *testing.T) {
 // TestShippedSentences runs every rule's sentences through the scanner as the pipeline does.
 func TestShippedSentences(t *testing.T) {
 	d := mustNew(t)
-	a := detectortest.Analyzer(t, d)
-	fired := func(text, rule string) bool {
-		fs, err := d.Detect(context.Background(), a.Prepare(detectortest.Interaction("", text)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range fs {
-			if f.Rule == rule {
-				return true
-			}
-		}
-		return false
-	}
-	for _, r := range d.Rules() {
-		for _, s := range r.Match {
-			if !fired(s, r.ID) {
-				t.Errorf("%s is silent on %q", r.ID, s)
-			}
-		}
-		for _, s := range r.NoMatch {
-			if fired(s, r.ID) {
-				t.Errorf("%s fires on %q", r.ID, s)
-			}
-		}
-	}
+	detectortest.Sentences(t, d, d.Rules())
 }
 
 // TestPersonalData holds entity types and exact spans.
@@ -144,31 +122,21 @@ func TestScoring(t *testing.T) {
 	}
 }
 
-// TestOrdinaryText holds that plain answers of an assistant stay silent.
-func TestOrdinaryText(t *testing.T) {
+// TestLookAlikes holds that what only sounds dangerous stays silent: processes, photographs, kitchens, games,
+// history, news, refusals, advice to defenders, words of support. One text a line.
+func TestLookAlikes(t *testing.T) {
 	d := mustNew(t)
-	for _, text := range []string{
-		"To kill a process on Linux, use kill -9 followed by its number.",
-		"If you are thinking about suicide, please call or text 988; you are not alone.",
-		"The police said the man was charged with planning an attack on a church.",
-		"To make a bomb cyclone form, pressure must fall 24 millibars in a day.",
-		"Shoot the photo at dawn and cut the background out.",
-		"Your order 4111-2222-3333 ships on 12/05/2026; call 555-010-1234 with questions.",
-		"Invoice 2026-11-0001, IBAN to follow, total 1,234.56.",
-		"Set the password field to required and hash it with bcrypt.",
-		"Studies by Lee (2021) and Cho (2022) disagree; see the review for both.",
-		"The attack on Pearl Harbor took place in 1941.",
-		"Beat the eggs, then kill the heat and let it rest.",
-		"How to break into product management without an MBA.",
-		"A drug dealer in the novel hides from the police.",
-		"The UUID is 550e8400-e29b-41d4-a716-446655440000.",
-		"I don't have access to earlier conversations, so I cannot recall what we discussed.",
-	} {
-		if fs := detectortest.Findings(t, d, text); len(fs) > 0 {
-			t.Errorf("%q: %s", text, detectortest.Describe(fs))
+	a := detectortest.Analyzer(t, d)
+	for text := range strings.Lines(lookAlikes) {
+		fs, err := d.Detect(context.Background(), a.Prepare(detectortest.Interaction("", strings.TrimSpace(text))))
+		if err != nil || len(fs) > 0 {
+			t.Errorf("%q: %s %v", text, detectortest.Describe(fs), err)
 		}
 	}
 }
+
+//go:embed testdata/lookalikes.txt
+var lookAlikes string
 
 func TestNewRefuses(t *testing.T) {
 	if _, err := New(nil); audit.KindOf(err) != audit.KindInvalid {

@@ -193,7 +193,7 @@ func scanbench(tb testing.TB) (rules, corpus, attack []string) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {

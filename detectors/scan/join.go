@@ -15,22 +15,41 @@ type chainState struct {
 // that the fewest chains have; other is another of them, or the same.
 type trigger struct{ chain, other int32 }
 
-// report notes that parts end here. Calls come in the order of end.
+// event is an end of a part, and the part's event before it.
+type event struct{ end, before int32 }
+
+// report notes that parts end here. Calls come in the order of end. A frequent word may be in hundreds of
+// parts, most of which nobody asks about.
 func (w *walk) report(parts []uint32, end int) {
 	for _, part := range parts {
-		ends := &w.ends[part]
-		if len(*ends) == 0 {
+		before := w.last[part]
+		if before == 0 {
 			w.present = append(w.present, part)
 		}
-		*ends = append(*ends, int32(end))
+		w.events = append(w.events, event{int32(end), before})
+		w.last[part] = int32(len(w.events))
 	}
+}
+
+// endsOf gives where a part ended, ascending.
+func (w *walk) endsOf(part int32) []int32 {
+	if len(w.ends[part]) > 0 || w.last[part] == 0 {
+		return w.ends[part]
+	}
+	ends := w.ends[part]
+	for e := w.last[part]; e != 0; e = w.events[e-1].before {
+		ends = append(ends, w.events[e-1].end)
+	}
+	slices.Reverse(ends)
+	w.ends[part], w.asked = ends, append(w.asked, uint32(part))
+	return ends
 }
 
 // join looks at the chains all of whose parts are in the text.
 func (w *walk) join(text string) {
 	for _, part := range w.present {
 		for _, t := range w.s.triggers[part] {
-			if len(w.ends[t.other]) > 0 {
+			if w.last[t.other] != 0 {
 				w.joinChain(text, t.chain)
 			}
 		}
@@ -43,13 +62,13 @@ func (w *walk) joinChain(text string, chain int32) {
 	c := &w.s.chains[chain]
 	n := len(c.parts) - 1
 	for i := range c.parts[:n] {
-		if len(w.ends[c.parts[i].part]) == 0 {
+		if w.last[c.parts[i].part] == 0 {
 			return
 		}
 	}
-	good := w.ends[c.parts[n].part]
+	good := w.endsOf(c.parts[n].part)
 	for i := n; i > 0 && len(good) > 0; i-- {
-		ends := w.ends[c.parts[i-1].part]
+		ends := w.endsOf(c.parts[i-1].part)
 		w.good[i&1] = w.before(text, &c.parts[i], ends, good, w.good[i&1][:0])
 		good = w.good[i&1]
 	}
@@ -103,7 +122,8 @@ func (w *walk) most(l length) int {
 func (w *walk) begin(text string, chain, end int32) {
 	c, st := &w.s.chains[chain], &w.chains[chain]
 	lo, hi := max(int(end)-w.most(c.start), 0), int(end)-c.start.min
-	n, solid := len(st.starts), c.solid
+	n, solid, spaces := len(st.starts), c.solid, c.spaces
+	inSpace := false
 	for i := int(end); i > lo; i-- {
 		if n > 0 && i == int(st.last) { // it is known how far one gets from here
 			lo = max(lo, st.starts[n-1].lo)
@@ -113,7 +133,12 @@ func (w *walk) begin(text string, chain, end int32) {
 		if !c.loop.has(b) {
 			solid--
 		}
-		if solid < 0 || !c.bytes.has(b) {
+		if is := space.has(b); is != inSpace {
+			if inSpace = is; is {
+				spaces--
+			}
+		}
+		if solid < 0 || spaces < 0 || !c.bytes.has(b) {
 			lo = i
 		}
 	}

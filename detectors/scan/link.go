@@ -2,6 +2,7 @@ package scan
 
 import (
 	"regexp/syntax"
+	"slices"
 )
 
 // linker joins compiled parts into one program. Equal ones are held once.
@@ -14,7 +15,8 @@ type linker struct {
 	seen  map[*syntax.Regexp]bool // nodes whose characters are known
 	lists *trie
 	said  map[*syntax.Regexp]listing
-	lines bool // some assertion looks for ends of lines
+	text  []byte // of a phrase
+	lines bool   // some assertion looks for ends of lines
 }
 
 type partKey struct {
@@ -154,10 +156,19 @@ func (l *linker) link() (*program, error) {
 type exact struct {
 	inst   []inst
 	entry  uint32
-	first  bytes    // with which a match may begin
-	pairs  []bitset // by class of its first character: those of the second
-	inside bool     // it may begin within a word
+	first  bytes           // with which a match may begin
+	begin  [kinds]branches // by kind before it
+	pairs  []bitset        // by class of its first character: those of the second
+	inside bool            // it may begin within a word
 }
+
+// branches says where a pattern goes on after its first character.
+type branches struct {
+	of []uint32 // by class: where its instructions begin in to, and, as the next one's, where they end
+	to []uint32
+}
+
+func (b *branches) after(class int) []uint32 { return b.to[b.of[class]:b.of[class+1]] }
 
 // exact compiles a pattern that was learned. It gives nil for one that package regexp must match.
 func (p *program) exact(re *syntax.Regexp) *exact {
@@ -171,6 +182,7 @@ func (p *program) exact(re *syntax.Regexp) *exact {
 	}
 	x := &exact{inst: all, entry: uint32(prog.Start)}
 	c := newCloser(all)
+	x.setBegin(p, c)
 	c.reset()
 	for _, leaf := range c.close(nil, x.entry, ^syntax.EmptyWordBoundary) {
 		x.inside = x.inside || all[leaf].op == symbol
@@ -201,6 +213,35 @@ func (p *program) exact(re *syntax.Regexp) *exact {
 		}
 	}
 	return x
+}
+
+// setBegin takes the pattern over each first character ahead: a pattern that begins with a list of a thousand
+// words goes on with those of one letter.
+func (x *exact) setBegin(p *program, c *closer) {
+	to := make([][]uint32, p.alphabet.size)
+	for prev := range kinds {
+		for class := range to {
+			to[class] = to[class][:0]
+		}
+		for next := range edge {
+			c.reset()
+			for _, leaf := range c.close(nil, x.entry, assertions[prev][next]) {
+				in := x.inst[leaf] // a symbol: what can be empty is refused
+				for class := range p.sets[in.arg].all() {
+					if p.alphabet.kind[class] == next {
+						to[class] = append(to[class], in.out)
+					}
+				}
+			}
+		}
+		b := branches{of: make([]uint32, 1, len(to)+1)}
+		for _, list := range to {
+			b.to = append(b.to, list...)
+			b.of = append(b.of, uint32(len(b.to)))
+		}
+		b.to = slices.Clip(b.to)
+		x.begin[prev] = b
+	}
 }
 
 // translate gives our instructions for those of a compiled expression, which begin at off. All its

@@ -97,13 +97,14 @@ type matcher struct {
 // match gives the end of the match that begins at start, the preferred one, or -1.
 func (m *matcher) match(text string, x *exact, start int) int {
 	a := m.p.alphabet
-	end, prev := -1, a.before(text, start)
 	m.inst = x.inst
 	if len(m.seen) < len(x.inst) {
 		m.seen, m.gen = make([]uint32, len(x.inst)), 0
 	}
-	m.now = append(m.now[:0], x.entry)
-	for i := start; len(m.now) > 0; {
+	class, width := a.decode(text[start:])
+	m.now = append(m.now[:0], x.begin[a.before(text, start)].after(class)...)
+	end, prev := -1, a.kind[class]
+	for i := start + width; len(m.now) > 0; {
 		class, width := ending, 1
 		if i < len(text) {
 			if class = int(a.ascii[text[i]]); text[i] >= utf8.RuneSelf {

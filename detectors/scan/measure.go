@@ -115,6 +115,49 @@ func (pl *planner) solid(re *syntax.Regexp) (n int, loop bytes) {
 	return pl.measure(re).max, loop
 }
 
+// space is the white space of \s.
+var space = bytesOfRunes(runeSet{'\t', '\n', '\f', '\r', ' ', ' '})
+
+// spaces gives a number: no match of re holds white space in more than so many places, apart from each other.
+// It tells how many words `a (\w+ )?b` spans, where nothing else does.
+func (pl *planner) spaces(re *syntax.Regexp) (n int) {
+	b := pl.bytesIn(re)
+	switch {
+	case b.and(space) == bytes{}:
+		return 0
+	case b.or(space) == space && re.Op != syntax.OpConcat && re.Op != syntax.OpLiteral:
+		return 1
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			if r < utf8.RuneSelf && space.has(byte(r)) {
+				n++
+			}
+		}
+		return n
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return 1
+	case syntax.OpCapture, syntax.OpQuest:
+		return pl.spaces(re.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			n = min(n+pl.spaces(sub), endless)
+		}
+		return n
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			n = max(n, pl.spaces(sub))
+		}
+		return n
+	case syntax.OpRepeat:
+		if re.Max >= 0 {
+			return min(pl.spaces(re.Sub[0])*re.Max, endless)
+		}
+	}
+	return endless
+}
+
 // runeLength is the length of one rune of the set; U+FFFD is also any byte that is not valid UTF-8.
 func runeLength(s runeSet) length {
 	if len(s) == 0 {

@@ -12,13 +12,13 @@ import (
 //go:embed frequent.txt
 var frequentWords string
 
-func readWords(list string) map[string]bool {
+var isFrequent = func() map[string]bool {
 	m := map[string]bool{}
-	for w := range strings.FieldsSeq(list) {
+	for w := range strings.FieldsSeq(frequentWords) {
 		m[w] = true
 	}
 	return m
-}
+}()
 
 // Signs stand for class sets in the text of a phrase, besides lower-case letters and digits.
 const (
@@ -31,7 +31,7 @@ const (
 func signOf(s runeSet) byte {
 	b := bytesOfRunes(s)
 	var letter byte
-	for c := byte(0); c < utf8.RuneSelf; c++ {
+	for c := range byte(utf8.RuneSelf) {
 		if !b.has(c) || !wordBytes.has(c) && c != '\'' && c != '-' {
 			continue
 		}
@@ -58,8 +58,8 @@ func isLetter(sign byte) bool { return sign != between && sign != seldom }
 var frequentMarks = bytesOfRunes(runeSet{'\t', '\r', ' ', '"', '(', ')', ',', '/', ':', ';'}).or(foreignBytes)
 
 // isRare says whether a phrase, given as a text of signs, holds two words, or one that is neither frequent
-// nor short nor a number.
-func isRare(text []byte, frequent map[string]bool) bool {
+// nor a single letter nor a number.
+func isRare(text []byte) bool {
 	words, begin := 0, 0
 	for i := 0; i <= len(text); i++ {
 		if i < len(text) && text[i] == seldom {
@@ -70,11 +70,22 @@ func isRare(text []byte, frequent map[string]bool) bool {
 		}
 		w := text[begin:i]
 		if slices.ContainsFunc(w, func(c byte) bool { return 'a' <= c && c <= 'z' }) {
-			if words++; words > 1 || len(w) > 2 && !frequent[string(w)] {
+			if words++; words > 1 || len(w) > 1 && !isFrequent[string(w)] {
 				return true
 			}
 		}
 		begin = i + 1
 	}
 	return false
+}
+
+// isTellingWord says whether a word is neither frequent nor a single letter nor a number.
+func isTellingWord(w []byte) bool {
+	letters := 0
+	for _, c := range w {
+		if 'a' <= c && c <= 'z' {
+			letters++
+		}
+	}
+	return letters > 1 && !isFrequent[string(w)]
 }

@@ -23,11 +23,12 @@ type chain struct {
 	pattern int32
 	parts   []joint
 	// start is how far before the end of the first part a match may begin. Between the two stand bytes
-	// only, at most solid of them not in loop.
-	start length
-	bytes bytes
-	loop  bytes
-	solid int
+	// only, at most solid of them not in loop, and white space in at most spaces places.
+	start  length
+	bytes  bytes
+	loop   bytes
+	solid  int
+	spaces int
 }
 
 // joint is one part of a chain.
@@ -51,19 +52,18 @@ const (
 // planner divides patterns into chains. It remembers what it found out of the nodes of their trees,
 // many of which stand in many patterns.
 type planner struct {
-	lengths  map[*syntax.Regexp]length
-	held     map[*syntax.Regexp]bytes
-	sizes    map[*syntax.Regexp]int
-	tell     map[*syntax.Regexp]bool
-	text     []byte          // of a phrase
-	frequent map[string]bool // words that tell nothing
-	l        *linker
+	lengths map[*syntax.Regexp]length
+	held    map[*syntax.Regexp]bytes
+	sizes   map[*syntax.Regexp]int
+	tell    map[*syntax.Regexp]bool
+	text    []byte // of a phrase
+	l       *linker
 }
 
 func newPlanner(l *linker) *planner {
 	return &planner{
 		lengths: map[*syntax.Regexp]length{}, held: map[*syntax.Regexp]bytes{}, sizes: map[*syntax.Regexp]int{}, tell: map[*syntax.Regexp]bool{},
-		frequent: readWords(frequentWords), l: l,
+		l: l,
 	}
 }
 
@@ -116,10 +116,10 @@ func (pl *planner) telling(items []*syntax.Regexp) []piece {
 	var longest piece
 	most := 0
 	for _, p := range pl.runs(items) {
-		for p.lo < p.hi && pl.isGlue(items[p.lo]) {
+		for p.lo < p.hi && pl.isTrim(items[p.lo]) {
 			p.lo++
 		}
-		for p.lo < p.hi && pl.isGlue(items[p.hi-1]) {
+		for p.lo < p.hi && pl.isTrim(items[p.hi-1]) {
 			p.hi--
 		}
 		n := pl.lengthOf(items[p.lo:p.hi]).min
@@ -150,7 +150,7 @@ func (pl *planner) isTelling(items []*syntax.Regexp) bool {
 				text = append(text, pl.l.signs[s.set])
 			}
 			pl.text = text
-			return !isRare(text, pl.frequent)
+			return !isRare(text)
 		})
 		pl.tell[re] = is
 	}
@@ -222,10 +222,15 @@ func (pl *planner) isGap(re *syntax.Regexp) bool {
 	return l.min == 0 && l.runes > maxSuffix || pl.hasGap(re) || isLoop(re) && pl.manyLetters(re.Sub[0])
 }
 
-// isGlue says whether a factor tells nothing at the end of a part.
+// isGlue says whether a factor is but white space.
 func (pl *planner) isGlue(re *syntax.Regexp) bool {
 	b := pl.bytesIn(re)
 	return b.or(blanks) == blanks
+}
+
+// isTrim says whether a factor tells nothing at the end of a part: white space, or marks that may be missing.
+func (pl *planner) isTrim(re *syntax.Regexp) bool {
+	return pl.isGlue(re) || pl.measure(re).min == 0 && pl.bytesIn(re).and(wordBytes.or(foreignBytes)) == bytes{}
 }
 
 // blanks are what stands between words.
@@ -285,7 +290,9 @@ func (pl *planner) chain(items []*syntax.Regexp, pieces []piece) chain {
 		b = b.or(pl.bytesOf(items[before.lo:before.hi]))
 		if len(c.parts) == 0 {
 			c.start, c.bytes = l, b
-			c.solid, c.loop = pl.solid(concat(way))
+			all := concat(way)
+			c.solid, c.loop = pl.solid(all)
+			c.spaces = pl.spaces(all)
 		}
 		c.parts = append(c.parts, joint{
 			re: together(items[p.lo:p.hi]), left: pl.endsWord(items[:p.lo]), right: pl.beginsNone(items[p.hi:]), after: l, between: b,
@@ -297,37 +304,74 @@ func (pl *planner) chain(items []*syntax.Regexp, pieces []piece) chain {
 
 // endsWord says whether after these factors no word goes on: what follows is not a word character if
 // what came before is one.
-func (pl *planner) endsWord(items []*syntax.Regexp) bool {
-	for _, it := range slices.Backward(items) {
-		switch it.Op {
-		case syntax.OpWordBoundary, syntax.OpBeginText, syntax.OpBeginLine:
-			return true
-		}
-		if b := pl.edge(it, true); b.and(wordBytes) != (bytes{}) {
-			return false
-		}
-		if pl.measure(it).min > 0 {
-			return true
-		}
-	}
-	return false
-}
+func (pl *planner) endsWord(items []*syntax.Regexp) bool { return pl.side(items, true) == apart }
 
 // beginsNone says whether before these factors every word is at its end.
-func (pl *planner) beginsNone(items []*syntax.Regexp) bool {
-	for _, it := range items {
-		switch it.Op {
-		case syntax.OpWordBoundary, syntax.OpEndText, syntax.OpEndLine:
-			return true
+func (pl *planner) beginsNone(items []*syntax.Regexp) bool { return pl.side(items, false) == apart }
+
+// border is what an expression says of the word beside it.
+type border uint8
+
+const (
+	unsaid border = iota // it may match nothing, and else the word ends
+	apart                // the word ends
+	joined               // the word may go on
+)
+
+// side is the border of factors at their last or their first one.
+func (pl *planner) side(items []*syntax.Regexp, last bool) border {
+	for i := range items {
+		it := items[i]
+		if last {
+			it = items[len(items)-1-i]
 		}
-		if b := pl.edge(it, false); b.and(wordBytes) != (bytes{}) {
-			return false
-		}
-		if pl.measure(it).min > 0 {
-			return true
+		if b := pl.border(it, last); b != unsaid {
+			return b
 		}
 	}
-	return false
+	return unsaid
+}
+
+func (pl *planner) border(re *syntax.Regexp, last bool) border {
+	switch re.Op {
+	case syntax.OpWordBoundary:
+		return apart
+	case syntax.OpBeginText, syntax.OpBeginLine:
+		if last {
+			return apart
+		}
+		return unsaid
+	case syntax.OpEndText, syntax.OpEndLine:
+		if !last {
+			return apart
+		}
+		return unsaid
+	case syntax.OpCapture, syntax.OpConcat:
+		return pl.side(re.Sub, last)
+	case syntax.OpQuest:
+		if pl.border(re.Sub[0], last) == joined {
+			return joined
+		}
+		return unsaid
+	case syntax.OpAlternate:
+		all := apart
+		for _, sub := range re.Sub {
+			switch pl.border(sub, last) {
+			case joined:
+				return joined
+			case unsaid:
+				all = unsaid
+			}
+		}
+		return all
+	}
+	if b := pl.edge(re, last); b.and(wordBytes) != (bytes{}) {
+		return joined
+	}
+	if pl.measure(re).min > 0 {
+		return apart
+	}
+	return unsaid
 }
 
 // edge is the set of bytes that may be the last, or the first, of a match of re. A rune above 0x7f

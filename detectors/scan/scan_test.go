@@ -38,9 +38,16 @@ func (o oracle) scan(text string) []Match {
 	return all
 }
 
-// different says how Scan differs from the oracle on a text, or nothing.
+// different says how Scan differs from the oracle on a text, or nothing. Texts too short for lanes are
+// walked in them as well.
 func different(s *Scanner, o oracle, patterns []string, text string) string {
-	got, want := s.Scan(text, nil), o.scan(text)
+	want := o.scan(text)
+	got := s.Scan(text, nil)
+	if slices.Equal(got, want) && len(text) < leastAbreast {
+		s.leastAbreast = 0
+		got = s.Scan(text, nil)
+		s.leastAbreast = leastAbreast
+	}
 	if slices.Equal(got, want) {
 		return ""
 	}

@@ -1,10 +1,6 @@
 package scan_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -15,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/detectors/bias"
+	"github.com/evenhand/evenhand/detectors/detectortest"
 	"github.com/evenhand/evenhand/detectors/gate"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/safety"
@@ -59,27 +56,9 @@ type text struct {
 // sharedTexts gives texts of a shared data set, or skips.
 func sharedTexts(tb testing.TB, name string) []string {
 	tb.Helper()
-	shared := os.Getenv("EVENHAND_SHARED")
-	if shared == "" {
-		shared = filepath.Join("..", "..", "..", "shared")
-	}
-	f, err := os.Open(filepath.Join(shared, "data", name))
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			tb.Fatal(err)
-		}
-		tb.Skip("the shared data is not here: set EVENHAND_SHARED")
-	}
-	defer f.Close()
 	var texts []string
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var v struct{ Text string }
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			tb.Fatal(err)
-		}
-		texts = append(texts, v.Text)
+	for _, row := range detectortest.Rows[struct{ Text string }](tb, detectortest.Shared(tb, "data", name)) {
+		texts = append(texts, row.Text)
 	}
 	return texts
 }

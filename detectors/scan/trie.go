@@ -145,9 +145,33 @@ func (l *linker) list(re *syntax.Regexp) listing {
 	said, known := l.said[re]
 	if !known {
 		said.phrases, said.ok = l.listed([]phrase{{}}, re)
+		for i, p := range said.phrases {
+			said.phrases[i].steps = l.fromTelling(p.steps)
+		}
 		l.said[re] = said
 	}
 	return said
+}
+
+// fromTelling gives a phrase from its first telling word on, if it has one. The frequent words before it are
+// left to the exact match: each of them would open the phrase nearly everywhere, and multiply states.
+func (l *linker) fromTelling(steps []step) []step {
+	text := l.text[:0]
+	for _, s := range steps {
+		text = append(text, l.signs[s.set])
+	}
+	l.text = text
+	for begin := 0; begin < len(text); {
+		end := begin
+		for end < len(text) && isLetter(text[end]) {
+			end++
+		}
+		if isTellingWord(text[begin:end]) {
+			return steps[begin:]
+		}
+		begin = end + 1
+	}
+	return steps
 }
 
 // isEverywhere says whether a phrase is empty.

@@ -9,8 +9,13 @@ import (
 type walk struct {
 	s       *Scanner
 	cache   *cache
-	ends    [][]int32 // by part: where it ended
-	present []uint32  // parts that ended somewhere
+	rows    [lanes + 1]uint32 // where each lane is, and see filter
+	late    [lanes][]ended    // what the lanes behind the first found
+	events  []event           // ends of parts, in the order of the text
+	last    []int32           // by part: its last event, counted from 1; 0: none
+	present []uint32          // parts that ended somewhere
+	ends    [][]int32         // by part: where it ended, once somebody asked
+	asked   []uint32          // parts that somebody asked about
 	good    [2][]int32
 	chains  []chainState
 	open    []int32 // chains whose state is not empty
@@ -24,6 +29,7 @@ type walk struct {
 func newWalk(s *Scanner) *walk {
 	return &walk{
 		s:       s,
+		last:    make([]int32, s.program.size),
 		ends:    make([][]int32, s.program.size),
 		chains:  make([]chainState, len(s.chains)),
 		hit:     make([]bool, len(s.chainsOf)),
@@ -40,6 +46,9 @@ func (w *walk) reset() {
 		st.starts, st.last = emptied(st.starts), 0
 	}
 	for _, p := range w.present {
+		w.last[p] = 0
+	}
+	for _, p := range w.asked {
 		w.ends[p] = emptied(w.ends[p])
 	}
 	for i := range w.good {
@@ -48,8 +57,12 @@ func (w *walk) reset() {
 	for _, p := range w.hits {
 		w.hit[p] = false
 	}
+	for i := range w.late {
+		clear(w.late[i])
+		w.late[i] = emptied(w.late[i])
+	}
 	w.foreign = false
-	w.present = w.present[:0]
+	w.present, w.asked, w.events = w.present[:0], w.asked[:0], emptied(w.events)
 	w.open, w.hits, w.merged, w.cache = w.open[:0], w.hits[:0], emptied(w.merged), nil
 }
 
@@ -60,47 +73,184 @@ func emptied[T any](s []T) []T {
 	return s[:0]
 }
 
-// next gives the entry for a symbol, and has it computed where it is not known. The walk may move to
-// another cache; row is then changed to what it is there.
-func (w *walk) next(row *uint32, class int) uint32 {
+// next gives the entry for a symbol of a lane, and has it computed where it is not known. The walk may move
+// to another cache then, with all lanes.
+func (w *walk) next(lane, class int) uint32 {
 	for {
-		if e := w.cache.entry(*row, class); e != 0 {
+		row := w.rows[lane]
+		if e := w.cache.entry(row, class); e != 0 {
 			return e
 		}
-		if e := w.cache.step(*row, class); e != 0 {
+		if e := w.cache.step(row, class); e != 0 {
 			return e
 		}
-		st := w.cache.stateAt(*row)
-		for *row = 0; *row == 0; {
-			w.cache = w.s.renew(w.cache)
-			*row = w.cache.adopt(st)
+		w.move()
+	}
+}
+
+// move goes on in the successor of a full cache.
+func (w *walk) move() {
+	var at [len(w.rows)]state
+	for lane, row := range w.rows {
+		at[lane] = w.cache.stateAt(row)
+	}
+	for moved := false; !moved; {
+		w.cache, moved = w.s.renew(w.cache), true
+		for lane := range at {
+			w.rows[lane] = w.cache.adopt(at[lane])
+			moved = moved && w.rows[lane] != 0
 		}
 	}
 }
 
+const (
+	lanes        = 4
+	again        = lanes // the index of the lane that repeats another
+	leastAbreast = 256   // the length from which on a text is walked in lanes
+)
+
 // filter finds where the patterns may begin in the text.
+//
+// It walks the quarters of the text abreast: a step waits for the table, and meanwhile the other lanes' steps
+// go on. The lanes behind the first begin as if the text began there, so that what they find is right only from
+// where the lane before, going on, comes to the state that they had at the same place, mostly a word or two
+// later. What they found before that is forgotten.
 func (w *walk) filter(text string) {
-	a := w.s.program.alphabet
-	row, table := w.cache.begin(), w.cache.table
-	for i := 0; i < len(text); {
-		e := atomic.LoadUint32(&table[row+uint32(a.ascii[text[i]])])
-		if e-1 < rowBits { // known, and nothing to report
+	n := lanes
+	if len(text) < w.s.leastAbreast {
+		n = 1
+	}
+	var from [lanes + 1]int
+	for lane := range w.rows {
+		w.rows[lane] = w.cache.begin()
+		from[lane] = boundary(text, len(text)*min(lane, n)/n)
+	}
+	at := from
+	if n > 1 {
+		w.abreast(text, &at, &from)
+	}
+	for lane := range n {
+		w.walkOn(lane, text, at[lane], from[lane+1])
+	}
+	w.end(n-1, len(text))
+	for lane := 1; lane < n; lane++ {
+		w.rows[again] = w.cache.begin()
+		i := from[lane]
+		for w.rows[0] != w.rows[again] && i < from[lane+1] {
+			w.symbol(again, text, i)
+			i += w.symbol(0, text, i)
+		}
+		switch {
+		case i < from[lane+1]:
+			for _, e := range w.late[lane] {
+				if int(e.at) >= i {
+					w.report(e.parts, int(e.at))
+				}
+			}
+			w.rows[0] = w.rows[lane]
+		case lane == n-1:
+			w.end(0, i)
+		}
+	}
+	w.join(text)
+}
+
+// ended is where parts end.
+type ended struct {
+	parts []uint32
+	at    int32
+}
+
+// abreast walks the lanes on from where they are, until one of them is where the next one began.
+func (w *walk) abreast(text string, at, from *[lanes + 1]int) {
+	ascii := &w.s.program.alphabet.ascii
+	for {
+		n := len(text)
+		for lane := range lanes {
+			n = min(n, from[lane+1]-at[lane])
+		}
+		t0, t1, t2, t3 := text[at[0]:at[0]+n], text[at[1]:at[1]+n], text[at[2]:at[2]+n], text[at[3]:at[3]+n]
+		r0, r1, r2, r3 := w.rows[0], w.rows[1], w.rows[2], w.rows[3]
+		table := w.cache.table
+		var e [lanes]uint32
+		i := 0
+		for ; i < n; i++ {
+			e0 := atomic.LoadUint32(&table[r0+uint32(ascii[t0[i]])])
+			e1 := atomic.LoadUint32(&table[r1+uint32(ascii[t1[i]])])
+			e2 := atomic.LoadUint32(&table[r2+uint32(ascii[t2[i]])])
+			e3 := atomic.LoadUint32(&table[r3+uint32(ascii[t3[i]])])
+			if (e0-1)|(e1-1)|(e2-1)|(e3-1) >= rowBits { // one is not known, or there is something to report
+				e = [lanes]uint32{e0, e1, e2, e3}
+				break
+			}
+			r0, r1, r2, r3 = e0, e1, e2, e3
+		}
+		w.rows = [lanes + 1]uint32{r0, r1, r2, r3, w.rows[again]}
+		for lane := range lanes {
+			at[lane] += i
+		}
+		if i == n {
+			return
+		}
+		for lane, e := range e {
+			if e-1 < rowBits {
+				w.rows[lane] = e
+				at[lane]++
+			}
+		}
+		for lane, e := range e { // last, as this may move to another cache
+			if e-1 >= rowBits {
+				at[lane] += w.symbol(lane, text, at[lane])
+			}
+		}
+	}
+}
+
+// walkOn walks one lane from one offset to another.
+func (w *walk) walkOn(lane int, text string, from, to int) {
+	ascii, table, row := &w.s.program.alphabet.ascii, w.cache.table, w.rows[lane]
+	for i := from; i < to; {
+		e := atomic.LoadUint32(&table[row+uint32(ascii[text[i]])])
+		if e-1 < rowBits {
 			row = e
 			i++
 			continue
 		}
-		class, width := a.decode(text[i:])
-		e = w.next(&row, class)
-		table = w.cache.table
-		row = e & rowBits
-		if e&matched != 0 {
-			w.report(w.cache.stateAt(row).found, i)
-		}
-		w.foreign = w.foreign || text[i] >= utf8.RuneSelf
-		i += width
+		w.rows[lane] = row
+		i += w.symbol(lane, text, i)
+		row, table = w.rows[lane], w.cache.table
 	}
-	if e := w.next(&row, ending); e&matched != 0 {
-		w.report(w.cache.stateAt(e&rowBits).found, len(text))
+	w.rows[lane] = row
+}
+
+// symbol takes a lane over the symbol at i and gives its width.
+func (w *walk) symbol(lane int, text string, i int) (width int) {
+	class := int(w.s.program.alphabet.ascii[text[i]])
+	width = 1
+	if text[i] >= utf8.RuneSelf {
+		class, width = w.s.program.alphabet.decode(text[i:])
+		w.foreign = true
 	}
-	w.join(text)
+	w.take(lane, class, i)
+	return width
+}
+
+// end takes a lane over the end of the text.
+func (w *walk) end(lane, at int) { w.take(lane, ending, at) }
+
+// take takes a lane over a symbol and notes what ended before it.
+func (w *walk) take(lane, class, at int) {
+	e := w.next(lane, class)
+	w.rows[lane] = e & rowBits
+	if e&matched == 0 {
+		return
+	}
+	found := w.cache.states[w.rows[lane]/w.cache.columns].found
+	switch lane {
+	case 0:
+		w.report(found, at)
+	case again:
+	default:
+		w.late[lane] = append(w.late[lane], ended{found, int32(at)})
+	}
 }

@@ -7,24 +7,8 @@ import (
 	"strings"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/secret"
 )
-
-// Secret is a key that prints as *** wherever it might be logged or shown.
-type Secret string
-
-// String hides the key.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return "***"
-}
-
-// GoString hides the key from %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalText hides the key from JSON and YAML.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // The modes of an evaluation.
 const (
@@ -50,7 +34,7 @@ type Config struct {
 	// Model answers in the modes llm and both. Default gpt-4o-mini.
 	Model string `json:"model" yaml:"model"`
 	// APIKey is for that model; "" means the environment's OPENAI_API_KEY.
-	APIKey Secret `json:"api_key" yaml:"api_key"`
+	APIKey secret.Text `json:"api_key" yaml:"api_key"`
 	// Categories to check; none means all of gender, race, age, disability, religion.
 	Categories []string `json:"categories" yaml:"categories"`
 	// CustomTerms are flagged beside the built-in ones, whatever Categories holds. Each at most

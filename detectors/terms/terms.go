@@ -18,6 +18,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
+	"slices"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
@@ -59,6 +60,16 @@ func (d *Detector) Info() detectors.Info {
 	return detectors.Info{
 		ID: ID, Title: "Known biased phrases", Version: d.version, Family: detectors.Terms, Deterministic: true,
 	}
+}
+
+// Kinds lists the kinds of the terms that are looked for.
+func (d *Detector) Kinds() (kinds []string) {
+	for _, t := range d.set.terms {
+		if kind := "terms." + t.category; !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // Detect makes one finding of each place of each term on the checked sides.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/internal/reply"
 	"github.com/evenhand/evenhand/sources"
 )
 
@@ -65,15 +66,6 @@ type finding struct {
 	Evidence       string         `json:"evidence"`
 }
 
-// mitigations says what each type of mitigation asks for, in the words of the view llm_interaction_audit.
-var mitigations = map[string]string{
-	audit.MitigationBlock:    "The response should not reach the user",
-	audit.MitigationRephrase: "The response should be rephrased without the findings",
-	audit.MitigationReview:   "A person should look at the response",
-	audit.MitigationRedact:   "Personal data in the response should be masked",
-	audit.MitigationApprove:  "A person must approve the action before it is carried out",
-}
-
 // analyzeBias judges one text and keeps nothing.
 func (s *server) analyzeBias(w http.ResponseWriter, r *http.Request, body []byte) *fault {
 	in, f := s.analyzed(r, body)
@@ -82,9 +74,9 @@ func (s *server) analyzeBias(w http.ResponseWriter, r *http.Request, body []byte
 	}
 	v := s.verdict(r.Context(), in)
 	if v == nil || v.Status == audit.Failed {
-		return &fault{http.StatusInternalServerError, CodeAnalysisFailed, "the analysis failed; the interaction itself is not at fault, so go on without a report", nil}
+		return reply.NewFault(http.StatusInternalServerError, CodeAnalysisFailed, "the analysis failed; the interaction itself is not at fault, so go on without a report", nil)
 	}
-	reply(w, http.StatusOK, report(in, v))
+	reply.JSON(w, http.StatusOK, report(in, v, s.Advice))
 	return nil
 }
 
@@ -101,7 +93,7 @@ func (s *server) verdict(ctx context.Context, in *audit.Interaction) (v *audit.V
 
 // analyzed reads the request as an interaction that has an id of its own and no place in the log.
 func (s *server) analyzed(r *http.Request, body []byte) (*audit.Interaction, *fault) {
-	tenant, f := tenantHeader(r)
+	tenant, f := tenant(r)
 	if f != nil {
 		return nil, f
 	}
@@ -153,9 +145,10 @@ func refusal(faults []ingest.Fault) *fault {
 	for _, each := range faults {
 		switch each.Code {
 		case ingest.TenantMismatch:
-			f.status, f.Code, f.Message = http.StatusForbidden, CodeForbidden, "the tenant is not yours"
+			f.Status, f.Code, f.Message = http.StatusForbidden, reply.Forbidden, "the tenant is not yours"
+			return f
 		case ingest.TooLarge:
-			f.status, f.Code, f.Message = http.StatusRequestEntityTooLarge, CodeTooLarge, "the request is too large: see details"
+			f.Status, f.Code, f.Message = http.StatusRequestEntityTooLarge, reply.TooLarge, "the request is too large: see details"
 		}
 	}
 	return f
@@ -171,7 +164,7 @@ func contextDomain(queryContext string) audit.Domain {
 	return audit.Domain(strings.ToLower(d))
 }
 
-func report(in *audit.Interaction, v *audit.Verdict) biasReport {
+func report(in *audit.Interaction, v *audit.Verdict, adviceOf func(rule string) audit.Advice) biasReport {
 	out := biasReport{
 		Detected: v.Detected, Types: append([]string{}, v.BiasTypes...), Scores: make(map[string]audit.Score, len(v.Scores)), Confidence: v.Confidence,
 		Summary: summary{
@@ -183,14 +176,18 @@ func report(in *audit.Interaction, v *audit.Verdict) biasReport {
 	for _, s := range v.Scores {
 		out.Scores[s.Name] = s.Value.Capped()
 	}
+	var advice []audit.Advice
 	for _, f := range v.Findings {
+		if f.Side == audit.Output && adviceOf != nil {
+			advice = append(advice, adviceOf(f.Rule))
+		}
 		out.Summary.Findings = append(out.Summary.Findings, finding{
 			Rule: f.Rule, Version: f.RuleVersion, Kind: f.Kind, Characteristic: f.Ground, Severity: f.Severity, Score: f.Score,
 			Confidence: f.Confidence, Side: f.Side, Span: f.Span, Evidence: f.Span.Slice(in.Text(f.Side)),
 		})
 	}
 	if v.Mitigation != "" {
-		out.Mitigation = &mitigation{v.Mitigation, mitigations[v.Mitigation]}
+		out.Mitigation = &mitigation{v.Mitigation, audit.MitigationDetails(v.Mitigation, advice...)}
 	}
 	return out
 }

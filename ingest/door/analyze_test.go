@@ -123,7 +123,7 @@ func TestEvaluate(t *testing.T) {
 	if w := send(h, "POST", "/v1/evaluate", body); w.Code != 200 || !strings.Contains(w.Body.String(), `"score":0.85`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if fmt.Sprintf("%v", seen) != "{i o both gpt-4o *** [gender age] [chairman] output}" || seen.APIKey != "sk-1" || strings.Contains(fmt.Sprintf("%#v", seen), "sk-1") {
+	if fmt.Sprintf("%v", seen) != "{default i o both gpt-4o *** [gender age] [chairman] output}" || seen.APIKey != "sk-1" || strings.Contains(fmt.Sprintf("%#v", seen), "sk-1") {
 		t.Errorf("%#v", seen)
 	}
 	if b, _ := json.Marshal(seen); strings.Contains(string(b), "sk-1") {

@@ -1,77 +1,55 @@
 package door
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/internal/reply"
 )
 
-// Codes of the answers to faults.
+// Codes of faults that only these doors have.
 const (
-	CodeBadRequest       = "BAD_REQUEST"
-	CodeBadEvents        = "BAD_EVENTS"
-	CodeUnauthorized     = "UNAUTHORIZED"
-	CodeForbidden        = "FORBIDDEN"
-	CodeNotFound         = "NOT_FOUND"
-	CodeMethodNotAllowed = "METHOD_NOT_ALLOWED"
-	CodeTooLarge         = "PAYLOAD_TOO_LARGE"
-	CodeUnsupportedMedia = "UNSUPPORTED_MEDIA_TYPE"
-	CodeOverloaded       = "OVERLOADED"
-	CodeUnavailable      = "UNAVAILABLE"
-	CodeInternal         = "INTERNAL"
-	CodeAnalysisFailed   = "BIAS_ANALYSIS_FAILED"
+	CodeBadEvents      = "BAD_EVENTS"
+	CodeAnalysisFailed = "BIAS_ANALYSIS_FAILED"
 )
 
-// fault is an answer that is no success: {"error": {code, message, details}}.
-type fault struct {
-	status  int
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Details any    `json:"details,omitempty"`
-}
+// fault is an answer that is no success.
+type fault = reply.Fault
 
 // badRequest is a 400 that names the fields.
 func badRequest(faults ...ingest.Fault) *fault {
-	return &fault{http.StatusBadRequest, CodeBadRequest, "the request is at fault: see details", faults}
+	return reply.NewFault(http.StatusBadRequest, reply.BadRequest, "the request is at fault: see details", faults)
+}
+
+// refused turns an error of package auth into an answer; details name the reason for machines.
+func refused(err error) *fault {
+	d := auth.DeniedBy(err)
+	return reply.NewFault(d.Status, d.Code(), d.Say, map[string]any{"reason": d.Reason})
 }
 
 // notServed turns a classed error of a dependency into an answer; its text stays inside.
 func notServed(err error, details any) *fault {
 	switch audit.KindOf(err) {
 	case audit.KindOverloaded:
-		return &fault{http.StatusTooManyRequests, CodeOverloaded, "too much is under way or the log is full; try again after the time in Retry-After", details}
+		return reply.NewFault(http.StatusTooManyRequests, reply.Overloaded, "too much is under way or the log is full; try again after the time in Retry-After", details)
 	case audit.KindUnavailable:
-		return &fault{http.StatusServiceUnavailable, CodeUnavailable, "a service behind this door does not answer; try again after the time in Retry-After", details}
+		return reply.NewFault(http.StatusServiceUnavailable, reply.Unavailable, "a service behind this door does not answer; try again after the time in Retry-After", details)
 	case audit.KindInvalid:
-		return &fault{http.StatusRequestEntityTooLarge, CodeTooLarge, "the broker takes no message of this size", details}
+		return reply.NewFault(http.StatusRequestEntityTooLarge, reply.TooLarge, "the broker takes no message of this size", details)
 	}
-	return &fault{http.StatusInternalServerError, CodeInternal, "internal error", details}
+	return reply.NewFault(http.StatusInternalServerError, reply.Internal, "internal error", details)
 }
+
+// faulter is a ResponseWriter that words faults itself, where a protocol says how.
+type faulter interface{ fault(f *fault) }
 
 func fail(w http.ResponseWriter, f *fault) {
-	switch f.status {
-	case http.StatusTooManyRequests:
-		w.Header().Set("Retry-After", "1")
-	case http.StatusServiceUnavailable:
-		w.Header().Set("Retry-After", "5")
-	case http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", "Bearer")
+	if own, ok := w.(faulter); ok {
+		reply.Again(w.Header(), f.Status)
+		own.fault(f)
+		return
 	}
-	reply(w, f.status, struct {
-		Error *fault `json:"error"`
-	}{f})
-}
-
-func reply(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil { // only an answer of another package can be at fault
-		status, b = http.StatusInternalServerError, []byte(`{"error":{"code":"INTERNAL","message":"internal error"}}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
+	reply.Fail(w, f)
 }

@@ -21,7 +21,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/internal/reply"
 	"github.com/evenhand/evenhand/sources"
 )
 
@@ -65,18 +67,32 @@ func (c *counts) Request(route string, code int, _ time.Duration) {
 	c.seen = append(c.seen, fmt.Sprintf("%s %d", route, code))
 }
 
+// opened asks nobody who calls, as on a loopback listener where nothing is configured.
+func opened(defaultTenant string) Guard { return guard(auth.Config{DefaultTenant: defaultTenant}) }
+
+func guard(c auth.Config) Guard {
+	a, err := auth.New(context.Background(), c, auth.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return a // without issuer and store there is nothing to close
+}
+
 func deps(l *log) Deps {
 	return Deps{
+		Auth:     opened("default"),
 		Decoder:  ingest.NewDecoder(ingest.Options{DefaultTenant: "default"}),
 		Producer: l,
+		Join:     &joiner{},
 		Analyze:  func(context.Context, *audit.Interaction) *audit.Verdict { return &audit.Verdict{Status: audit.Done} },
 		Evaluate: func(context.Context, EvaluateRequest) (any, error) { return map[string]any{"score": 1}, nil },
+		Replay:   func(_ context.Context, r ReplayRequest) (any, error) { return replayed(r) },
 		Now:      func() time.Time { return now },
 	}
 }
 
 func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r := httptest.NewRequest(method, "http://localhost"+target, strings.NewReader(body))
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -178,7 +194,7 @@ func TestInteractionsRefused(t *testing.T) {
 		{"broken array", `[{"response":"a"},`, nil, 400, []string{`"bad_json"`}},
 		{"empty array", `[]`, nil, 400, []string{`the array is empty`}},
 		{"empty body", " \n", nil, 400, []string{`the body is empty`}},
-		{"tenants differ", `{"tenant_id":"a"}`, []string{"X-Evenhand-Tenant", "b"}, 400, []string{`"tenant_mismatch"`}},
+		{"tenants differ", `{"tenant_id":"a"}`, []string{"X-Evenhand-Tenant", "b"}, 403, []string{`"tenant_mismatch"`}},
 		{"tenant header", `{}`, []string{"X-Evenhand-Tenant", "a b"}, 400, []string{`header X-Evenhand-Tenant`}},
 		{"invalid UTF-8", "{\"response\":\"\xff\"}", nil, 400, []string{`"invalid_utf8"`}},
 		{"40 levels", strings.Repeat(`{"metadata":`, 40) + "1" + strings.Repeat("}", 40), nil, 400, []string{`"too_deep"`}},
@@ -187,7 +203,7 @@ func TestInteractionsRefused(t *testing.T) {
 		{"body of 17 MiB", strings.Repeat(" ", 17<<20), nil, 413, []string{`16777216 bytes`}},
 		{"too many events", "[" + strings.Repeat("{},", 10_000) + "{}]", nil, 413, []string{`10001 events`}},
 		{"too many lines", strings.Repeat("{}\n", 10_001), nil, 413, []string{`10001 events`}},
-		{"compressed", `{}`, []string{"Content-Encoding", "gzip"}, 415, []string{`Content-Encoding`}},
+		{"compressed", `{}`, []string{"Content-Encoding", "br"}, 415, []string{`Content-Encoding`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &log{}
@@ -232,7 +248,7 @@ func TestBrokerFaults(t *testing.T) {
 		kind   audit.Kind
 		status int
 		code   string
-	}{{audit.KindOverloaded, 429, CodeOverloaded}, {audit.KindUnavailable, 503, CodeUnavailable}, {audit.KindInvalid, 413, CodeTooLarge}, {audit.KindInternal, 500, CodeInternal}} {
+	}{{audit.KindOverloaded, 429, reply.Overloaded}, {audit.KindUnavailable, 503, reply.Unavailable}, {audit.KindInvalid, 413, reply.TooLarge}, {audit.KindInternal, 500, reply.Internal}} {
 		l := &log{err: audit.E("test: produce", tc.kind, errors.New("SECRET"))}
 		w := send(Handler(deps(l)), "POST", "/v1/interactions", `{"id":"`+uuid7+`"}`)
 		again := tc.status == 429 || tc.status == 503
@@ -244,7 +260,7 @@ func TestBrokerFaults(t *testing.T) {
 
 func TestKey(t *testing.T) {
 	d := deps(&log{})
-	d.APIKey = "0123456789abcdef"
+	d.Auth = guard(auth.Config{Required: true, StaticKey: "0123456789abcdef", DefaultTenant: "default"})
 	h := Handler(d)
 	for _, tc := range []struct {
 		name    string
@@ -306,9 +322,9 @@ func TestPanicAndLogsHoldNoText(t *testing.T) {
 	d.Analyze = func(_ context.Context, in *audit.Interaction) *audit.Verdict { panic(in.Response) }
 	h := Handler(d)
 	for _, tc := range []struct{ path, body, code string }{
-		{"/v1/evaluate", `{"output":"SECRET","api_key":"SECRET"}`, CodeInternal},
+		{"/v1/evaluate", `{"output":"SECRET","api_key":"SECRET"}`, reply.Internal},
 		{"/analyze-bias", `{"llm_response":"SECRET"}`, CodeAnalysisFailed},
-		{"/v1/interactions", `{"response":"SECRET"}`, CodeInternal},
+		{"/v1/interactions", `{"response":"SECRET"}`, reply.Internal},
 	} {
 		w := send(h, "POST", tc.path, tc.body)
 		if w.Code != 500 || !strings.Contains(w.Body.String(), tc.code) || strings.Contains(w.Body.String(), "SECRET") {
@@ -345,7 +361,7 @@ func TestTooManyAtOnce(t *testing.T) {
 
 // TestBrokenBody: a body that ends early is the sender's fault.
 func TestBrokenBody(t *testing.T) {
-	r := httptest.NewRequest("POST", "/v1/interactions", io.MultiReader(strings.NewReader("{"), brokenReader{}))
+	r := httptest.NewRequest("POST", "http://localhost/v1/interactions", io.MultiReader(strings.NewReader("{"), brokenReader{}))
 	w := httptest.NewRecorder()
 	Handler(deps(&log{})).ServeHTTP(w, r)
 	if w.Code != 400 {

@@ -2,54 +2,58 @@ package door
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/internal/reply"
+	"github.com/evenhand/evenhand/internal/secret"
 )
 
 // EvaluateRequest is seed 002's configuration with the texts to evaluate. Absent fields are empty:
 // the evaluator puts its defaults in.
 type EvaluateRequest struct {
+	Tenant        string // the caller's; whose budget a model's answer comes out of
 	Input, Output string
 	Mode          string // deterministic, llm, both
 	Model         string
-	APIKey        Secret
+	APIKey        secret.Text
 	Categories    []string
 	CustomTerms   []string
 	Check         string // input, output, both
 }
 
-// Secret prints as ***.
-type Secret string
+// maxAsking is how many requests at once may wait for a model.
+const maxAsking = 32
 
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return "***"
-}
-
-// GoString hides the secret from %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalText hides the secret from JSON and logs.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// evaluate answers with what the evaluator says: {score, pass, reasoning, terms}.
+// evaluate answers with what the evaluator says: {score, pass, reasoning, terms, status}.
 func (s *server) evaluate(w http.ResponseWriter, r *http.Request, body []byte) *fault {
 	req, faults := readEvaluate(body)
 	if len(faults) > 0 {
 		return badRequest(faults...)
 	}
-	answer, err := s.Evaluate(r.Context(), req)
+	if p := auth.From(r.Context()); p != nil {
+		req.Tenant = p.Tenant
+	}
+	if req.Mode == "llm" || req.Mode == "both" { // it waits for a model, on a place of its own
+		select {
+		case s.asking <- struct{}{}:
+			defer func() { <-s.asking }()
+		default:
+			return notServed(audit.E("evaluate", audit.KindOverloaded, errors.New("too many at once")), nil)
+		}
+		leaveSlot(r.Context())
+	}
+	res, err := s.Evaluate(r.Context(), req)
 	switch {
 	case err == nil:
-		reply(w, http.StatusOK, answer)
+		reply.JSON(w, http.StatusOK, res)
 		return nil
 	case audit.KindOf(err) == audit.KindInvalid: // names keys and values of the configuration, no texts
-		return &fault{http.StatusBadRequest, CodeBadRequest, err.Error(), nil}
+		return reply.NewFault(http.StatusBadRequest, reply.BadRequest, err.Error(), nil)
 	}
 	s.Logger.Warn("evaluation failed", "kind", string(audit.KindOf(err)))
 	return notServed(err, nil)

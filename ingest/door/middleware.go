@@ -1,15 +1,20 @@
 package door
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
+	"bytes"
+	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/internal/reply"
 )
 
 // handler serves a request whose body was read; it answers itself or gives a fault.
@@ -19,64 +24,46 @@ type handler func(w http.ResponseWriter, r *http.Request, body []byte) *fault
 // panic's value may hold text of people: only its type and the stack are logged.
 func (s *server) route(pattern, method string, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		began, out := time.Now(), &recorder{ResponseWriter: w}
+		began, out := time.Now(), reply.Record(w)
 		defer func() {
 			if p := recover(); p != nil {
 				s.Logger.Error("request panicked", "route", pattern, "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
-				if out.status == 0 {
-					fail(out, &fault{http.StatusInternalServerError, CodeInternal, "internal error", nil})
+				if !out.Answered() {
+					fail(out, reply.NewFault(http.StatusInternalServerError, reply.Internal, "internal error", nil))
 				}
 			}
 			if s.Metrics != nil {
-				s.Metrics.Request(pattern, out.code(), time.Since(began))
+				s.Metrics.Request(pattern, out.Status(), time.Since(began))
 			}
 		}()
 		if method != "" && r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
 			out.Header().Set("Allow", method)
-			fail(out, &fault{http.StatusMethodNotAllowed, CodeMethodNotAllowed, "this door takes " + method + " only", nil})
+			fail(out, reply.NewFault(http.StatusMethodNotAllowed, reply.MethodNotAllowed, "this door takes "+method+" only", nil))
 			return
 		}
 		next(out, r)
 	})
 }
 
-// recorder remembers the status for the metrics.
-type recorder struct {
-	http.ResponseWriter
-	status int
-}
-
-func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
-	r.ResponseWriter.WriteHeader(status)
-}
-
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-func (r *recorder) code() int {
-	if r.status == 0 {
-		return http.StatusOK
-	}
-	return r.status
-}
-
-// guarded asks for the key, for room, and for a body within the limit, in this order: strangers cost
+// guarded asks who calls, for room, and for a body within the limit, in this order: strangers cost
 // no memory.
-func (s *server) guarded(next handler) http.HandlerFunc {
+func (s *server) guarded(what auth.Permission, next handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !s.authorized(r) {
-			fail(w, &fault{http.StatusUnauthorized, CodeUnauthorized, "send the API key as Authorization: Bearer … or X-API-Key", nil})
+		p, err := s.admit(r, what)
+		if err != nil {
+			auth.DeniedBy(err).Challenge(w.Header())
+			fail(w, refused(err))
 			return
 		}
 		select {
 		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
 		default:
-			fail(w, &fault{http.StatusTooManyRequests, CodeOverloaded, "too many requests at once; try again after the time in Retry-After", nil})
+			fail(w, reply.NewFault(http.StatusTooManyRequests, reply.Overloaded, "too many requests at once; try again after the time in Retry-After", nil))
 			return
 		}
+		leave := sync.OnceFunc(func() { <-s.slots })
+		defer leave()
+		r = r.WithContext(context.WithValue(auth.With(r.Context(), p), slotKey{}, leave))
 		body, f := s.body(w, r)
 		if f == nil {
 			f = next(w, r, body)
@@ -87,32 +74,51 @@ func (s *server) guarded(next handler) http.HandlerFunc {
 	}
 }
 
-func hashKey(key string) [32]byte { return sha256.Sum256([]byte(key)) }
+type slotKey struct{}
 
-// authorized compares hashes in constant time: neither the key's length nor its start can be timed.
-func (s *server) authorized(r *http.Request) bool {
-	if s.APIKey == "" {
-		return true
+// leaveSlot makes room for others: who waits for a person does no work.
+func leaveSlot(ctx context.Context) {
+	if leave, ok := ctx.Value(slotKey{}).(func()); ok {
+		leave()
 	}
-	given := r.Header.Get("X-API-Key")
-	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		given = strings.TrimSpace(token)
-	}
-	h := hashKey(given)
-	return subtle.ConstantTimeCompare(h[:], s.key[:]) == 1
 }
 
-func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
-	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, &fault{http.StatusUnsupportedMediaType, CodeUnsupportedMedia, "bodies are taken without Content-Encoding only", nil}
+// admit lets nobody in where nothing says who may.
+func (s *server) admit(r *http.Request, what auth.Permission) (*auth.Principal, error) {
+	if s.Auth == nil {
+		return nil, errors.New("no authentication")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.Limits.Body))
+	return s.Auth.Admit(r, what)
+}
+
+// promised is for how many bytes of a body room is made before they are there: nobody has memory reserved by a header.
+const promised = 64 << 10
+
+func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
+	conn := http.NewResponseController(w) // in tests there may be no connection, then there is no deadline
+	_ = conn.SetReadDeadline(time.Now().Add(s.Limits.BodyTime))
+	from := http.MaxBytesReader(w, r.Body, s.Limits.Body)
+	var err error
+	switch e := strings.ToLower(r.Header.Get("Content-Encoding")); e {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		if from, err = gzip.NewReader(from); err != nil {
+			return nil, reply.NewFault(http.StatusBadRequest, reply.BadRequest, "the body is no gzip", nil)
+		}
+	default:
+		return nil, reply.NewFault(http.StatusUnsupportedMediaType, reply.UnsupportedMedia, "bodies are taken without Content-Encoding, or with gzip", nil)
+	}
+	var b bytes.Buffer
+	b.Grow(int(min(max(r.ContentLength, 0), promised)) + bytes.MinRead)
+	_, err = b.ReadFrom(io.LimitReader(from, s.Limits.Body+1)) // the limit holds for what comes out of gzip too
+	body := b.Bytes()
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge):
-		return nil, &fault{http.StatusRequestEntityTooLarge, CodeTooLarge, fmt.Sprintf("the body has more than %d bytes; send it in parts", s.Limits.Body), nil}
+	case errors.As(err, &tooLarge), int64(len(body)) > s.Limits.Body:
+		return nil, reply.NewFault(http.StatusRequestEntityTooLarge, reply.TooLarge, fmt.Sprintf("the body has more than %d bytes; send it in parts", s.Limits.Body), nil)
 	case err != nil:
-		return nil, &fault{http.StatusBadRequest, CodeBadRequest, "the body broke off", nil}
+		return nil, reply.NewFault(http.StatusBadRequest, reply.BadRequest, "the body broke off, or did not come in time", nil)
 	}
+	_ = conn.SetReadDeadline(time.Time{}) // the server reads on, to see the caller leave
 	return body, nil
 }

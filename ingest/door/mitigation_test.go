@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/evenhand/evenhand/audit"
 	chschema "github.com/evenhand/evenhand/schemas/clickhouse"
 )
 
@@ -14,7 +15,7 @@ func TestMitigationsAreWordedAsInTheView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view, err := fs.ReadFile(files, "00008_llm_interaction_audit.sql")
+	view, err := fs.ReadFile(files, "00023_mitigations.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,10 +24,11 @@ func TestMitigationsAreWordedAsInTheView(t *testing.T) {
 	if !ok || !found {
 		t.Fatal("the view does not word mitigations any more")
 	}
-	if n := strings.Count(words, "'") / 2; n != 2*len(mitigations)+1 { // the type and its words, and the default
-		t.Errorf("the view words %d mitigations, the door %d", n/2, len(mitigations))
+	if n := strings.Count(words, "'") / 2; n != 2*len(audit.Mitigations)+1 { // the type and its words, and the default
+		t.Errorf("the view words %d mitigations, the door %d", n/2, len(audit.Mitigations))
 	}
-	for kind, text := range mitigations {
+	for _, kind := range audit.Mitigations {
+		text := audit.MitigationDetails(kind)
 		if !strings.Contains(words, "'"+kind+"'") || !strings.Contains(words, "'"+text+"'") {
 			t.Errorf("the view words %s otherwise than %q", kind, text)
 		}

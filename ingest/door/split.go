@@ -11,8 +11,9 @@ import (
 // line is one event of a body and the place that messages name: the line of NDJSON, the position in
 // an array, from 1.
 type line struct {
-	n     int
-	value []byte
+	n      int
+	value  []byte
+	faults []ingest.Fault // found before the decoder looks
 }
 
 // split cuts a body into events: NDJSON when the content type says so or when the first of several
@@ -31,19 +32,19 @@ func split(body []byte, contentType string, limit int) (lines []line, all int, b
 				continue
 			}
 			if all++; all <= limit {
-				lines = append(lines, line{n, l})
+				lines = append(lines, line{n: n, value: l})
 			}
 		}
 		return lines, all, nil
 	case trimmed[0] != '[':
-		return []line{{1, trimmed}}, 1, nil
+		return []line{{n: 1, value: trimmed}}, 1, nil
 	}
 	items, all, bad := ingest.Elements(trimmed, limit)
 	if bad == nil && all == 0 {
 		bad = &ingest.Fault{Code: ingest.MissingField, Message: "the array is empty"}
 	}
 	for i, item := range items {
-		lines = append(lines, line{i + 1, item})
+		lines = append(lines, line{n: i + 1, value: item})
 	}
 	return lines, all, bad
 }

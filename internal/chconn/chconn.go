@@ -16,9 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -41,7 +43,7 @@ type Config struct {
 	TLSKeyFile    string
 
 	DialTimeout time.Duration // also bounds the wait for a free connection
-	ReadTimeout time.Duration // for one read; a context's deadline goes before it
+	ReadTimeout time.Duration // for one read or write; a context's deadline goes before it
 	MaxConns    int           // connections open at once
 	IdleConns   int           // connections kept open
 
@@ -97,15 +99,18 @@ func (c Config) Validate() error {
 	return audit.E("chconn: config", audit.KindInvalid, errors.Join(errs...))
 }
 
-// Open makes a pool of connections. It fails on a faulty configuration only; nothing is dialled yet.
-// Whoever opens it closes it.
+// Open makes a pool of connections. It fails on a faulty configuration only; nothing is dialled yet. A read whose
+// connection breaks before the answer begins is asked once more. Whoever opens it closes it.
 func Open(c Config) (driver.Conn, error) {
 	opts, err := Options(c)
 	if err != nil {
 		return nil, err
 	}
 	conn, err := clickhouse.Open(opts)
-	return conn, Wrap("chconn: open", err)
+	if err != nil {
+		return nil, Wrap("chconn: open", err)
+	}
+	return again{conn}, nil
 }
 
 // Options turns c into clickhouse-go options, for callers that need database/sql (migrations).
@@ -122,7 +127,6 @@ func Options(c Config) (*clickhouse.Options, error) {
 		MaxIdleConns:     c.IdleConns,
 		ConnMaxLifetime:  time.Hour,
 		ConnOpenStrategy: clickhouse.ConnOpenInOrder,
-		DialContext:      c.Dial,
 		Settings:         clickhouse.Settings{"async_insert": 0},
 		Compression:      &clickhouse.Compression{Method: clickhouse.CompressionLZ4},
 	}
@@ -133,13 +137,73 @@ func Options(c Config) (*clickhouse.Options, error) {
 	if c.loopback() {
 		o.Compression = nil
 	}
-	for k, v := range c.Settings {
-		o.Settings[k] = v
-	}
+	maps.Copy(o.Settings, c.Settings)
 	var err error
 	o.TLS, err = c.tls()
+	o.DialContext = c.dial(o.TLS)
 	return o, err
 }
+
+// dial gives a dialler whose connections also limit writes: clickhouse-go limits reads only, and a
+// server that hangs takes no bytes for as long as it likes. TLS lies over the limit, so that clickhouse-go
+// still finds the socket by which it sees that a pooled connection was closed.
+func (c Config) dial(t *tls.Config) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, c.DialTimeout)
+		defer cancel()
+		if c.Dial != nil {
+			conn, err := c.Dial(ctx, addr)
+			return c.limit(conn), err
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err != nil || t == nil {
+			return c.limit(conn), err
+		}
+		t := t.Clone()
+		if t.ServerName == "" {
+			t.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		secured := tls.Client(c.limit(conn), t)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+		return secured, nil
+	}
+}
+
+// limit gives a connection whose every write must end in time; nil stays nil.
+func (c Config) limit(conn net.Conn) net.Conn {
+	if conn == nil {
+		return nil
+	}
+	l := limited{conn, c.ReadTimeout}
+	if raw, ok := conn.(syscall.Conn); ok {
+		return &limitedSocket{l, raw}
+	}
+	return &l
+}
+
+// limited is a connection whose every write must end in time.
+type limited struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if err := l.SetWriteDeadline(time.Now().Add(l.limit)); err != nil {
+		return 0, err
+	}
+	return l.Conn.Write(b)
+}
+
+// limitedSocket also shows its socket.
+type limitedSocket struct {
+	limited
+	raw syscall.Conn
+}
+
+func (l *limitedSocket) SyscallConn() (syscall.RawConn, error) { return l.raw.SyscallConn() }
 
 func (c Config) loopback() bool {
 	for _, a := range c.Addr {
@@ -189,3 +253,45 @@ func (c Config) GoString() string { return c.String() }
 
 // LogValue hides the password from slog.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
+
+// Finals make FINAL cheap and right: two versions of a row lie in one partition (a test of the
+// schema holds it), and skip indexes may prune under FINAL only in the mode that then looks again at
+// the granules that could hold a newer version.
+var Finals = clickhouse.Settings{
+	"do_not_merge_across_partitions_select_final": 1,
+	"use_skip_indexes_if_final":                   1,
+	"use_skip_indexes_if_final_exact_mode":        1,
+}
+
+// A query of the API names its tenant in the setting log_comment, which every server has (libchdb knows
+// no settings of one's own), as [OfTenant] writes it.
+const (
+	TenantSetting = "log_comment"
+	tenantPrefix  = "evenhand_tenant="
+	// TenantPolicy is the condition of row policies on tables with a column tenant_id: the rows of the
+	// tenant that the query names. One that names none asks for a setting that there is not, which the server
+	// refuses (code 115) before it reads.
+	TenantPolicy = "tenant_id = substring(getSetting(if(startsWith(getSetting('" + TenantSetting + "'), '" + tenantPrefix + "'), '" + TenantSetting + "', 'evenhand_tenant')), 17)"
+)
+
+// OfTenant is the value of TenantSetting.
+func OfTenant(tenant string) string { return tenantPrefix + tenant }
+
+// Each runs a query and hands every row to scan. Errors, those of scan too, are classed and begin with op.
+func Each(ctx context.Context, conn driver.Conn, op, sql string, args []any, scan func(driver.Rows) error) (err error) {
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return Wrap(op, err)
+	}
+	defer func() {
+		if cerr := rows.Close(); err == nil {
+			err = Wrap(op, cerr)
+		}
+	}()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return Wrap(op, err)
+		}
+	}
+	return Wrap(op, rows.Err())
+}

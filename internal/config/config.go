@@ -9,7 +9,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -22,29 +22,9 @@ import (
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
+
+	"github.com/evenhand/evenhand/internal/secret"
 )
-
-// Secret is a string that prints as ***; Reveal gives it.
-type Secret string
-
-// Reveal gives the secret's value.
-func (s Secret) Reveal() string { return string(s) }
-
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return "***"
-}
-
-// GoString hides the value from %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// LogValue hides the value from slog.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// MarshalText hides the value from JSON and YAML.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // Prefix begins every variable of the program.
 const Prefix = "EVENHAND_"
@@ -121,9 +101,7 @@ func fromEnv(s Sources, fields map[string]reflect.Type, errs *[]error) map[strin
 	for key := range fields {
 		keys[Prefix+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = key
 	}
-	for name, key := range s.Alias {
-		keys[name] = key
-	}
+	maps.Copy(keys, s.Alias)
 	out := map[string]any{}
 	for _, kv := range s.Env {
 		name, value, _ := strings.Cut(kv, "=")
@@ -136,7 +114,7 @@ func fromEnv(s Sources, fields map[string]reflect.Type, errs *[]error) map[strin
 		}
 		base, isFile := strings.CutSuffix(name, "_FILE")
 		key, ok := keys[base]
-		if !isFile || !ok || fields[key] != reflect.TypeFor[Secret]() {
+		if !isFile || !ok || fields[key] != reflect.TypeFor[secret.Text]() {
 			*errs = append(*errs, fmt.Errorf("%s: no such setting; `evenhand config` lists them", name))
 			continue
 		}
@@ -174,6 +152,10 @@ func List(c any) []Setting {
 func walk(prefix string, v reflect.Value, f func(string, reflect.Value)) {
 	for i := range v.NumField() {
 		key := prefix + v.Type().Field(i).Tag.Get("koanf")
+		if v.Type().Field(i).Anonymous { // koanf:",squash": its keys stand among its neighbours
+			walk(prefix, v.Field(i), f)
+			continue
+		}
 		if isGroup(v.Field(i).Type()) {
 			walk(key+".", v.Field(i), f)
 		} else {
@@ -186,6 +168,10 @@ func collect(prefix string, t reflect.Type, out map[string]reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		key := prefix + f.Tag.Get("koanf")
+		if f.Anonymous { // koanf:",squash": its keys stand among its neighbours
+			collect(prefix, f.Type, out)
+			continue
+		}
 		if isGroup(f.Type) {
 			collect(key+".", f.Type, out)
 		} else {
@@ -269,6 +255,8 @@ func decodeFaults(err error, fields map[string]reflect.Type) (out []error) {
 		want = "a text"
 	case t.Kind() == reflect.Slice:
 		want = "a list"
+	case t.Kind() == reflect.Map:
+		want = "keys of its own; set it in the file"
 	default:
 		want = "a whole number"
 	}
@@ -281,7 +269,7 @@ func stringToList(from, to reflect.Type, data any) (any, error) {
 		return data, nil
 	}
 	var out []string
-	for _, s := range strings.Split(data.(string), ",") {
+	for s := range strings.SplitSeq(data.(string), ",") {
 		if s = strings.TrimSpace(s); s != "" {
 			out = append(out, s)
 		}

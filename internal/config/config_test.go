@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/evenhand/evenhand/internal/secret"
 )
 
 type sample struct {
@@ -15,7 +17,7 @@ type sample struct {
 	Kafka struct {
 		Brokers  []string      `koanf:"brokers"`
 		Timeout  time.Duration `koanf:"timeout"`
-		Password Secret        `koanf:"password"`
+		Password secret.Text   `koanf:"password"`
 	} `koanf:"kafka"`
 	Log struct {
 		Level string `koanf:"level"`

@@ -20,18 +20,9 @@ import (
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
+
+	"github.com/evenhand/evenhand/internal/secret"
 )
-
-// Secret is a text that prints as ***.
-type Secret string
-
-func (Secret) String() string { return "***" }
-
-// GoString keeps the secret out of %#v.
-func (Secret) GoString() string { return "***" }
-
-// MarshalText keeps the secret out of JSON, YAML and logs.
-func (Secret) MarshalText() ([]byte, error) { return []byte("***"), nil }
 
 // Config says how to reach the brokers. Start from DefaultConfig.
 type Config struct {
@@ -58,9 +49,9 @@ type TLS struct {
 // SASL says how this client proves who it is. An empty Mechanism means not at all.
 type SASL struct {
 	// Mechanism is "", PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
-	Mechanism string `yaml:"mechanism"`
-	User      string `yaml:"user"`
-	Password  Secret `yaml:"password"`
+	Mechanism string      `yaml:"mechanism"`
+	User      string      `yaml:"user"`
+	Password  secret.Text `yaml:"password"`
 }
 
 // DefaultConfig is a broker on this machine, without TLS and SASL.
@@ -152,9 +143,9 @@ func (c Config) mechanism() (sasl.Mechanism, error) {
 	case "":
 		return nil, nil
 	case "PLAIN":
-		return plain.Mechanism{Username: c.SASL.User, Password: string(c.SASL.Password)}, nil
+		return plain.Mechanism{Username: c.SASL.User, Password: c.SASL.Password.Reveal()}, nil
 	case "SCRAM-SHA-256", "SCRAM-SHA-512":
-		return newSCRAM(c.SASL.Mechanism, c.SASL.User, string(c.SASL.Password))
+		return newSCRAM(c.SASL.Mechanism, c.SASL.User, c.SASL.Password.Reveal())
 	}
 	return nil, fmt.Errorf("kafka.sasl.mechanism: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism)
 }

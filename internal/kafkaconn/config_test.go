@@ -14,12 +14,12 @@ func TestSecretNeverPrints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprintf("%s", c.SASL.Password), fmt.Sprintf("%q", c.SASL.Password), string(raw)} {
+	for _, s := range []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), fmt.Sprintf("%s %q", c.SASL.Password, c.SASL.Password), string(raw)} {
 		if strings.Contains(s, "hunter2") {
 			t.Errorf("the password stands in %s", s)
 		}
 	}
-	if string(c.SASL.Password) != "hunter2" {
+	if c.SASL.Password.Reveal() != "hunter2" {
 		t.Error("the password is lost")
 	}
 }

@@ -46,7 +46,7 @@ func cluster(t *testing.T, opts ...kfake.Opt) Config {
 func TestEnsure(t *testing.T) {
 	conn := cluster(t)
 	done, err := Ensure(t.Context(), conn, Topics(3), 1)
-	if err != nil || len(done.Created) != 9 {
+	if err != nil || len(done.Created) != 10 {
 		t.Fatalf("%+v %v", done, err)
 	}
 	done, err = Ensure(t.Context(), conn, Topics(3), 1)
@@ -54,13 +54,13 @@ func TestEnsure(t *testing.T) {
 		t.Fatalf("a second time: %+v %v", done, err)
 	}
 	states, err := List(t.Context(), conn, Topics(3))
-	if err != nil || len(states) != 9 {
+	if err != nil || len(states) != 10 {
 		t.Fatalf("%v %v", states, err)
 	}
 	if s := states[0]; s.Name != Interactions || s.Partitions != 3 || s.Config["message.timestamp.type"] != "LogAppendTime" || s.Config["retention.ms"] != "604800000" {
 		t.Errorf("%+v", s)
 	}
-	if s := states[6]; s.Name != Jobs || s.Partitions != 1 {
+	if s := states[7]; s.Name != Jobs || s.Partitions != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -69,7 +69,7 @@ func TestEnsureTellsMismatches(t *testing.T) {
 	conn := cluster(t)
 	wrong := []Topic{
 		{Name: Interactions, Partitions: 1, Config: map[string]string{"max.message.bytes": "1000", "retention.ms": "1000"}},
-		{Name: Decisions, Partitions: 4, Config: map[string]string{"message.timestamp.type": "LogAppendTime"}},
+		{Name: Decisions, Partitions: 4, Config: map[string]string{"message.timestamp.type": "LogAppendTime", "cleanup.policy": "compact", "retention.ms": "1000"}},
 	}
 	if _, err := Ensure(t.Context(), conn, wrong, 1); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,8 @@ func TestEnsureTellsMismatches(t *testing.T) {
 	for _, want := range []string{
 		`topic llm.interactions: message.timestamp.type is "CreateTime", wanted "LogAppendTime": kafka-configs --alter --entity-type topics --entity-name llm.interactions --add-config message.timestamp.type=LogAppendTime`,
 		`topic llm.interactions: max.message.bytes is "1000"`,
-		`topic evenhand.decisions: cleanup.policy is "delete", wanted "compact"`,
+		`topic evenhand.decisions: cleanup.policy is "compact", wanted "delete"`,
+		`topic evenhand.decisions: retention.ms is "1000", wanted "-1"`,
 		"topic evenhand.decisions: has 4 partitions but needs one order over all records: create it again with 1 partition",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -91,7 +92,7 @@ func TestEnsureTellsMismatches(t *testing.T) {
 	if len(done.Warnings) != 1 || !strings.Contains(done.Warnings[0], `retention.ms is "1000"`) {
 		t.Errorf("warnings %q", done.Warnings)
 	}
-	if len(done.Created) != 7 {
+	if len(done.Created) != 8 {
 		t.Errorf("created %q: faults of others must not keep topics from being made", done.Created)
 	}
 }

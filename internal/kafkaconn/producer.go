@@ -156,7 +156,7 @@ func (p *Producer) enqueue(ctx context.Context, msgs []kafka.Message, errs Messa
 		q.waiting = append(q.waiting, s)
 		if !q.running { // a worker lives as long as its queue holds something
 			q.running = true
-			p.workers.Go(func() { p.work(at[i], q) })
+			p.workers.Go(func() { p.work(at[i], q) }) //nolint:contextcheck // it outlives the call; Close ends it
 		}
 	}
 	return all, nil

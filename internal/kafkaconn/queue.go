@@ -56,11 +56,11 @@ func (p *Producer) work(where place, q *queue) {
 			msgs = append(msgs, s.msgs...)
 		}
 		errs := p.send(where, msgs)
+		p.bytes.Release(int64(bytes)) // before the callers hear: what they send next has its room
 		for _, s := range shares {
 			s.errs, errs = errs[:len(s.msgs)], errs[len(s.msgs):]
 			close(s.done)
 		}
-		p.bytes.Release(int64(bytes))
 	}
 }
 

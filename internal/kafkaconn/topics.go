@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -24,6 +25,7 @@ const (
 	Jobs         = "evenhand.jobs"
 	Decisions    = "evenhand.decisions"
 	Checkpoints  = "evenhand.checkpoints"
+	Calls        = "evenhand.calls"
 )
 
 // PipelineGroup is the consumer group that reads [Interactions].
@@ -35,7 +37,7 @@ func GroupOf(topic string) string {
 	switch topic {
 	case Interactions:
 		return PipelineGroup
-	case Judge, Remediation, Feedback, Jobs:
+	case Judge, Remediation, Feedback, Jobs, Calls:
 		return topic
 	}
 	return ""
@@ -65,24 +67,32 @@ type Topic struct {
 // need one order over all records have one partition whatever it is.
 func Topics(partitions int) []Topic {
 	compacted := map[string]string{"cleanup.policy": "compact"}
+	// Compaction keeps a key's last record; of decisions the first one holds.
+	whole := map[string]string{"retention.ms": "-1", "retention.bytes": "-1"}
 	return []Topic{
 		topic(Interactions, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxInteractionsBatch)}),
 		topic(DeadLetters, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxDeadLetterBatch)}),
 		topic(AuditStream, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
+		topic(Calls, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxInteractionsBatch)}),
 		topic(Judge, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
 		topic(Remediation, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
 		topic(Feedback, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
 		topic(Jobs, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
-		topic(Decisions, 1, compacted),
+		topic(Decisions, 1, whole),
 		topic(Checkpoints, 1, compacted),
 	}
 }
 
+// TenantTopic is a topic of interactions that is bound to one tenant.
+func TenantTopic(name string, partitions int) Topic {
+	t := Topics(partitions)[0]
+	t.Name = name
+	return t
+}
+
 func topic(name string, partitions int, config map[string]string) Topic {
 	all := map[string]string{"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}
-	for k, v := range config {
-		all[k] = v
-	}
+	maps.Copy(all, config)
 	return Topic{Name: name, Partitions: max(1, partitions), Config: all}
 }
 
@@ -241,7 +251,9 @@ func compare(want Topic, is TopicState) (faults []error, warnings []string) {
 				faults = append(faults, errors.New(mend))
 			}
 		case "retention.ms", "retention.bytes":
-			if n := number(v); n >= 0 && (n < number(w) || number(w) < 0) {
+			if want.Name == Decisions { // of what was decided nothing may go
+				faults = append(faults, errors.New(mend))
+			} else if n := number(v); n >= 0 && (n < number(w) || number(w) < 0) {
 				warnings = append(warnings, mend)
 			}
 		default:

@@ -32,10 +32,24 @@ type Metrics struct {
 	stage         *prometheus.HistogramVec // stage
 	lag           prometheus.Gauge
 	requests      *prometheus.CounterVec // route, code
+	ignored       *prometheus.CounterVec // format, kind
 	requestTime   *prometheus.HistogramVec
 	engineStarts  prometheus.Counter
 	brokerErrors  *prometheus.CounterVec // op
+	tickets       *prometheus.CounterVec // target, action, outcome
+	auth          *prometheus.CounterVec // credential, outcome
+	facts         *prometheus.CounterVec // kind, outcome
+	gates         *prometheus.CounterVec // outcome
+	reloads       *prometheus.CounterVec // outcome
+	evaluations   *prometheus.CounterVec // outcome
 	lastWrittenMS atomic.Int64
+
+	jobs    jobMetrics
+	calls   callMetrics
+	guard   guardMetrics
+	gateway gatewayMetrics
+	model   modelMetrics
+	judge   judgeMetrics
 
 	tracer *Tracer // nil: no spans
 }
@@ -55,19 +69,50 @@ func NewMetrics(t *Tracer) *Metrics {
 	m.findings = counter("findings_total", "Findings stored, by kind and side.", "kind", "side")
 	m.assumed = counter("assumed_total", "Interactions in which something was assumed: id, time, domain, provider_or_model; time_suspect; truncated; without_content.", "what")
 	m.rejected = counter("rejected_total", "Messages that could not become interactions, by reason.", "reason")
+	m.tickets = counter("tickets_total", "Attempts to tell a tracker something, by tracker, action, and outcome: sent, or the class of the error.", "target", "action", "outcome")
+	m.auth = counter("auth_total", "Callers by kind of credential (token, dev_token, api_key, static_key, none) and outcome: ok, or the reason of the refusal.", "credential", "outcome")
+	m.facts = counter("facts_total", "What people and outside analyzers said, by kind and outcome: stored, refused, failed; unshown and unpublished are of those stored and made up for.", "kind", "outcome")
+	m.gates = counter("gates_total", "Gates by what became of them: opened, approved, denied, timeout; unannounced are those that a webhook did not take.", "outcome")
+	m.reloads = counter("rules_reload_total", "Reloads of an operator's own rules by outcome: swapped, unchanged, refused, failed.", "outcome")
+	m.evaluations = counter("evaluation_events_total", "Events gen_ai.evaluation.result by outcome: sent, dropped (the queue was full), lost (the endpoint did not take them).", "outcome")
 	m.retries = counter("retries_total", "Failed attempts that are tried again, by stage and class of error.", "stage", "kind")
 	m.gaps = counter("offset_gap_total", "Offsets that the log dropped before they were read.").WithLabelValues()
 	m.replaced = counter("log_replaced_total", "Times a partition's log was not the one the store remembers.").WithLabelValues()
 	m.skipped = counter("ranges_skipped_total", "Ranges found in the store on assignment and only published again.").WithLabelValues()
 	m.requests = counter("http_requests_total", "Requests by route and status code.", "route", "code")
+	m.ignored = counter("ignored_total", "Payloads of other formats that tell of no call of a model that makes text, by format and kind.", "format", "kind")
 	m.engineStarts = counter("engine_restarts_total", "Restarts of the embedded engine after it ended by itself.").WithLabelValues()
 	m.brokerErrors = counter("kafka_errors_total", "Errors of the Kafka client by operation.", "op")
 	m.batchRows = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "evenhand_batch_rows", Help: "Rows a batch.", Buckets: []float64{1, 10, 100, 500, 1000, 2500, 5000, 10000}})
 	m.stage = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "evenhand_stage_seconds", Help: "Time of a batch in fill, write and publish.", Buckets: prometheus.ExponentialBuckets(0.005, 2, 12)}, []string{"stage"})
 	m.requestTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "evenhand_http_request_seconds", Help: "Time of a request by route.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14)}, []string{"route"})
 	m.lag = prometheus.NewGauge(prometheus.GaugeOpts{Name: "evenhand_freshness_seconds", Help: "Age of the oldest record of the last batch when it was committed."})
+	m.jobs, m.calls, m.guard = newJobMetrics(m.registry), newCallMetrics(counter), newGuardMetrics(m.registry)
+	m.gateway, m.model = newGatewayMetrics(m.registry), newModelMetrics(m.registry)
+	m.judge = newJudgeMetrics(m.registry)
 	m.registry.MustRegister(m.batchRows, m.stage, m.requestTime, m.lag, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// Follow shows a pipeline's progress, read anew at each scrape. Call it once.
+func (m *Metrics) Follow(progress func() pipeline.Progress) {
+	gauge := func(name, help string, value func(pipeline.Progress) float64) {
+		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "evenhand_" + name, Help: help}, func() float64 { return value(progress()) }))
+	}
+	gauge("claimed_partitions", "Partitions that this process reads now.", func(p pipeline.Progress) float64 { return float64(p.Partitions) })
+	gauge("lag_records", "Records of the claimed partitions behind the committed positions.", func(p pipeline.Progress) float64 { return float64(p.Lag) })
+	gauge("oldest_uncommitted_seconds", "Age of the oldest record that was read and is not committed; 0 when there is none.", func(p pipeline.Progress) float64 {
+		if p.Oldest.IsZero() {
+			return 0
+		}
+		return time.Since(p.Oldest).Seconds()
+	})
+	gauge("last_flush_timestamp_seconds", "When a batch last was stored, published and committed, Unix time; 0 before the first.", func(p pipeline.Progress) float64 {
+		if p.LastFlush.IsZero() {
+			return 0
+		}
+		return float64(p.LastFlush.UnixMilli()) / 1000
+	})
 }
 
 // Handler serves /metrics.
@@ -90,6 +135,7 @@ func (m *Metrics) Written(b *sinks.Batch, s pipeline.Stats) {
 	done, acted, found, assumed := map[cell]int{}, map[cell]int{}, map[cell]int{}, map[string]int{}
 	for i := range b.Records {
 		in, v := b.Records[i].Interaction, b.Records[i].Verdict
+		m.judge.replayed(in.GivenID)
 		done[cell{string(in.Domain), string(v.Status)}]++
 		if v.Action != audit.NoAction {
 			acted[cell{string(in.Domain), string(v.Action)}]++
@@ -142,8 +188,32 @@ func (m *Metrics) Skipped(int, int64, int64) { m.skipped.Inc() }
 // EngineRestarted counts a restart of the embedded engine.
 func (m *Metrics) EngineRestarted() { m.engineStarts.Inc() }
 
+// Ticket counts an attempt to tell a tracker something.
+func (m *Metrics) Ticket(target, action, outcome string) {
+	m.tickets.WithLabelValues(target, action, outcome).Inc()
+}
+
+// Authenticated counts a caller who was let in, or why not.
+func (m *Metrics) Authenticated(credential, outcome string) {
+	m.auth.WithLabelValues(credential, outcome).Inc()
+}
+
+// Fact counts what became of something that a person or an outside analyzer said.
+func (m *Metrics) Fact(kind, outcome string) { m.facts.WithLabelValues(kind, outcome).Inc() }
+
+// Gate counts what became of a gate, see gates.Observer.
+func (m *Metrics) Gate(outcome string) { m.gates.WithLabelValues(outcome).Inc() }
+
+// RulesReloaded counts what became of a reload of the rules.
+func (m *Metrics) RulesReloaded(outcome string) { m.reloads.WithLabelValues(outcome).Inc() }
+
 // BrokerError counts an error of the Kafka client.
 func (m *Metrics) BrokerError(op string) { m.brokerErrors.WithLabelValues(op).Inc() }
+
+// Ignored counts payloads of another format that tell of no call of a model.
+func (m *Metrics) Ignored(format, kind string, n int) {
+	m.ignored.WithLabelValues(format, kind).Add(float64(n))
+}
 
 // Request counts one HTTP request.
 func (m *Metrics) Request(route string, code int, took time.Duration) {

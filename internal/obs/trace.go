@@ -2,7 +2,10 @@ package obs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -37,7 +40,14 @@ func NewTracer(ctx context.Context, c TraceConfig, version string) (*Tracer, err
 	if c.Ratio < 0 || c.Ratio > 1 {
 		return nil, fmt.Errorf("trace.ratio: %v is not in 0..1", c.Ratio)
 	}
-	exp, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.Endpoint))
+	u, err := url.Parse(c.Endpoint)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("trace.endpoint: is not an address such as http://127.0.0.1:4318")
+	}
+	if !strings.HasSuffix(u.Path, "/v1/traces") { // the exporter takes the path as it is
+		u = u.JoinPath("v1", "traces")
+	}
+	exp, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(u.String()))
 	if err != nil {
 		return nil, fmt.Errorf("trace.endpoint: %w", err)
 	}

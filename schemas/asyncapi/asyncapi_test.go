@@ -40,7 +40,7 @@ func plain(v any) any {
 
 // find follows a pointer such as #/components/messages/interaction.
 func find(doc any, ref string) (any, bool) {
-	for _, key := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+	for key := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
 		m, ok := doc.(map[string]any)
 		if !ok {
 			return nil, false
@@ -67,7 +67,7 @@ func TestEveryTopicIsDescribed(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"bias.audit.stream", "evenhand.checkpoints", "evenhand.decisions", "evenhand.feedback", "evenhand.jobs",
+		"bias.audit.stream", "evenhand.calls", "evenhand.checkpoints", "evenhand.decisions", "evenhand.feedback", "evenhand.jobs",
 		"evenhand.judge", "evenhand.remediation", "llm.interactions", "llm.interactions.dlq",
 	}
 	if !slices.Equal(got, want) {
@@ -112,7 +112,7 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer interaction.Close()
+	defer func() { _ = interaction.Close() }()
 	events, err := jsonschema.UnmarshalJSON(interaction)
 	if err != nil {
 		t.Fatal(err)

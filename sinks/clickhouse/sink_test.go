@@ -5,17 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/evenhand/evenhand/audit"
-	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
-	chschema "github.com/evenhand/evenhand/schemas/clickhouse"
 	"github.com/evenhand/evenhand/sinks"
 	chsink "github.com/evenhand/evenhand/sinks/clickhouse"
 	"github.com/evenhand/evenhand/store"
-	"github.com/evenhand/evenhand/store/migrate"
+	"github.com/evenhand/evenhand/store/migrate/migratetest"
 )
 
 func TestMain(m *testing.M) { enginetest.Main(m) }
@@ -24,15 +21,7 @@ func TestMain(m *testing.M) { enginetest.Main(m) }
 func fresh(t *testing.T) (driver.Conn, string) {
 	t.Helper()
 	cfg := enginetest.Database(t)
-	o, err := chconn.Options(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := clickhouse.OpenDB(o)
-	defer func() { _ = db.Close() }()
-	if err := migrate.Run(t.Context(), db, chschema.Options{Database: cfg.Database, Embedded: true}); err != nil {
-		t.Fatal(err)
-	}
+	migratetest.Run(t, cfg)
 	return enginetest.Conn(t, cfg), cfg.Database
 }
 
@@ -89,7 +78,7 @@ func batch(records []audit.Record, rejected ...audit.Rejected) *sinks.Batch {
 
 func TestWritingARangeAgainChangesNothing(t *testing.T) {
 	conn, db := fresh(t)
-	s := chsink.New(conn, db)
+	s := chsink.New(conn, db, chsink.Options{})
 	b := batch([]audit.Record{record(1, "one", 0), record(2, "two", 1)},
 		audit.Rejected{Origin: audit.Origin{Topic: "llm.interactions", Partition: 1, Offset: 2, BrokerTime: brokerTime}, Tenant: "acme", Reason: "bad_json", Detail: "at byte 3", Value: []byte("{\xff")})
 	p, err := s.Prepare(b)
@@ -117,7 +106,7 @@ func TestWritingARangeAgainChangesNothing(t *testing.T) {
 
 func TestMarkersComeBackAsWritten(t *testing.T) {
 	conn, db := fresh(t)
-	s := chsink.New(conn, db)
+	s := chsink.New(conn, db, chsink.Options{})
 	first, second := batch([]audit.Record{record(1, "one", 0), record(2, "two", 1)}), batch([]audit.Record{record(3, "three", 2)})
 	send(t, s, first)
 	send(t, s, second)
@@ -143,7 +132,7 @@ func TestMarkersComeBackAsWritten(t *testing.T) {
 
 func TestEventsOfARangeAreThoseThatWerePublished(t *testing.T) {
 	conn, db := fresh(t)
-	s := chsink.New(conn, db)
+	s := chsink.New(conn, db, chsink.Options{})
 	b := batch([]audit.Record{record(1, "one", 0), record(2, "two", 1)})
 	send(t, s, b)
 	evs, err := s.Events(t.Context(), b.Markers[0])
@@ -164,7 +153,7 @@ func TestEventsOfARangeAreThoseThatWerePublished(t *testing.T) {
 // The cases of delivery that keys and versions are made for.
 func TestTheFirstDeliveryWins(t *testing.T) {
 	conn, db := fresh(t)
-	s := chsink.New(conn, db)
+	s := chsink.New(conn, db, chsink.Options{})
 	send(t, s, batch([]audit.Record{record(1, "same", 0)}))
 
 	again := record(1, "same", 50) // the same event at another offset and partition, after a rule upgrade
@@ -200,7 +189,7 @@ func TestTheFirstDeliveryWins(t *testing.T) {
 
 func TestABigBatchOverManyDays(t *testing.T) {
 	conn, db := fresh(t)
-	s := chsink.New(conn, db)
+	s := chsink.New(conn, db, chsink.Options{})
 	var rs []audit.Record
 	for i := range 3000 {
 		r := record(i, fmt.Sprint("text ", i), int64(i))
@@ -210,5 +199,21 @@ func TestABigBatchOverManyDays(t *testing.T) {
 	send(t, s, batch(rs))
 	if n := one[uint64](t, conn, "SELECT count() FROM "+db+".audit_current FINAL"); n != 3000 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+func TestARuleSetIsNotedOnce(t *testing.T) {
+	conn, db := fresh(t)
+	s := chsink.New(conn, db, chsink.Options{})
+	for range 2 {
+		if err := s.RuleSet(t.Context(), "r1", map[string]string{"charter.sex": "2026.11.1", "charter.age": "7"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := one[string](t, conn, "SELECT arrayStringConcat(arraySort(groupArray(concat(rule_set, ' ', kind, ' ', rule_version))), ', ') FROM "+db+".rule_sets"); got != "r1 charter.age 7, r1 charter.sex 2026.11.1" {
+		t.Error(got)
+	}
+	if n := one[uint64](t, conn, "SELECT countIf(bitNot(version) = toUnixTimestamp64Milli(first_seen)) FROM "+db+".rule_sets"); n != 2 {
+		t.Error("a later row would win")
 	}
 }

@@ -55,8 +55,8 @@ func interactionsTable(rs []record) *table {
 	add(t, "response_tokens", rs, func(r *record) int32 { return r.Interaction.ResponseTokens })
 	add(t, "latency_ms", rs, func(r *record) int32 { return r.Interaction.LatencyMS })
 	add(t, "cost_micro_usd", rs, func(r *record) int64 { return r.Interaction.CostMicroUSD })
-	add(t, "sensitivity_score", rs, func(r *record) string { return r.Interaction.SensitivityScore })
-	add(t, "contained_pii", rs, func(r *record) int8 { return int8(r.Interaction.ContainedPII) })
+	add(t, "sensitivity_score", rs, func(r *record) string { return r.SensitivityScore() })
+	add(t, "contained_pii", rs, func(r *record) int8 { return int8(r.ContainedPII()) })
 	add(t, "contained_proprietary", rs, func(r *record) int8 { return int8(r.Interaction.ContainedProprietary) })
 	add(t, "contained_customer_data", rs, func(r *record) int8 { return int8(r.Interaction.ContainedCustomerData) })
 	add(t, "status", rs, func(r *record) string { return r.Interaction.Status })
@@ -72,7 +72,7 @@ func verdictsTable(rs []record) *table {
 	t := &table{name: "verdicts"}
 	key(t, rs)
 	add(t, "analyzer", rs, func(r *record) string { return r.Verdict.Analyzer })
-	add(t, "analyzer_version", rs, func(*record) string { return "" }) // real versions are columns: the key must not depend on them
+	add(t, "analyzer_version", rs, func(r *record) string { return attempt(r.Verdict) }) // real versions are columns: the key must not depend on them
 	add(t, "result_id", rs, func(r *record) uuid.UUID { return uuid.UUID(r.Verdict.ResultID) })
 	add(t, "version", rs, func(r *record) uint64 { return r.Origin.Version() })
 	add(t, "rule_set", rs, func(r *record) string { return r.Verdict.RuleSet })
@@ -151,35 +151,46 @@ func currentTable(rs []record) *table {
 	add(t, "domain", rs, func(r *record) string { return string(r.Interaction.Domain) })
 	add(t, "provider", rs, func(r *record) string { return r.Interaction.Provider })
 	add(t, "model", rs, func(r *record) string { return r.Interaction.Model })
-	add(t, "sensitivity_score", rs, func(r *record) string { return r.Interaction.SensitivityScore })
+	add(t, "sensitivity_score", rs, func(r *record) string { return r.SensitivityScore() })
 	add(t, "status", rs, func(r *record) string { return r.Interaction.Status })
 	add(t, "without_content", rs, func(r *record) uint8 { return flag(r.Interaction.WithoutContent) })
 	add(t, "truncated", rs, func(r *record) uint8 { return flag(r.Interaction.Truncated) })
 	add(t, "analysis_status", rs, func(r *record) string { return string(r.Verdict.Status) })
-	add(t, "kinds", rs, func(r *record) []string { return outputKinds(r.Verdict) })
+	add(t, "rule_set", rs, func(r *record) string { return r.Verdict.RuleSet })
+	add(t, "kinds", rs, func(r *record) []string { kinds, _ := outputKinds(r.Verdict); return kinds })
+	add(t, "severities", rs, func(r *record) []uint8 { _, severities := outputKinds(r.Verdict); return severities })
+	add(t, "cost_micro_usd", rs, func(r *record) int64 { return r.Interaction.CostMicroUSD })
 	add(t, "n_findings", rs, func(r *record) uint16 { return uint16(min(len(r.Verdict.Findings), 1<<16-1)) })
 	for _, name := range []string{audit.ScoreToxicity, audit.ScorePII, audit.ScoreHallucination} {
 		add(t, name, rs, func(r *record) int64 { return int64(r.Verdict.Score(name)) })
 	}
 	add(t, "human_reviewed", rs, func(*record) uint8 { return 0 }) // a review is a later fact
-	add(t, "id_conflict", rs, func(*record) uint8 { return 0 })    // found by repair, not on the hot path
+	add(t, "review", rs, func(*record) string { return "" })
+	add(t, "id_conflict", rs, func(*record) uint8 { return 0 }) // found by repair, not on the hot path
 	return t
 }
 
-// outputKinds lists the distinct kinds found in the response, sorted.
-func outputKinds(v *audit.Verdict) []string {
-	var kinds []string
-	for _, f := range v.Findings {
-		if f.Side == audit.Output {
-			kinds = append(kinds, f.Kind)
+// outputKinds lists the distinct kinds found in the response, sorted, and the strongest severity of each.
+func outputKinds(v *audit.Verdict) (kinds []string, severities []uint8) {
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		if f.Side != audit.Output {
+			continue
 		}
+		if kinds == nil {
+			kinds, severities = make([]string, 0, len(v.Findings)), make([]uint8, 0, len(v.Findings))
+		}
+		at, known := slices.BinarySearch(kinds, f.Kind)
+		if !known {
+			kinds, severities = slices.Insert(kinds, at, f.Kind), slices.Insert(severities, at, 0)
+		}
+		severities[at] = max(severities[at], f.Severity.Level())
 	}
-	slices.Sort(kinds)
-	return slices.Compact(kinds)
+	return kinds, severities
 }
 
-func usersTable(rs []record) *table {
-	t := &table{name: "interaction_users"}
+func usersTable(rs []record, c Classes) *table {
+	t := &table{name: "interaction_users", manyPartitions: true}
 	var with []record
 	for _, r := range rs {
 		if r.Interaction.UserID != "" {
@@ -187,15 +198,17 @@ func usersTable(rs []record) *table {
 		}
 	}
 	add(t, "tenant_id", with, func(r *record) string { return r.Interaction.Tenant })
+	add(t, "retention_class", with, func(r *record) string { return c.Class(r.Interaction.Tenant, r.Interaction.Day()) })
 	add(t, "user_id", with, func(r *record) string { return r.Interaction.UserID })
 	add(t, "event_day", with, func(r *record) time.Time { return r.Interaction.Day() })
 	add(t, "event_id", with, func(r *record) uuid.UUID { return uuid.UUID(r.Interaction.ID) })
+	add(t, "sort_ts", with, func(r *record) int64 { return r.Interaction.SortTime().UnixMilli() })
 	add(t, "version", with, func(r *record) uint64 { return r.Origin.Version() })
 	return t
 }
 
 func markersTable(ms []sinks.Marker) *table {
-	t := &table{name: "ingest_batches"}
+	t := &table{name: markers}
 	type m = sinks.Marker
 	ms64 := func(t time.Time) int64 {
 		if t.IsZero() {
@@ -220,5 +233,6 @@ func markersTable(ms []sinks.Marker) *table {
 	add(t, "last_offset", ms, func(m *m) int64 { return m.Last.Offset })
 	add(t, "last_ts", ms, func(m *m) int64 { return ms64(m.Last.Time) })
 	add(t, "last_hash", ms, func(m *m) uint64 { return m.Last.Hash })
+	add(t, "log_end", ms, func(m *m) int64 { return m.End })
 	return t
 }

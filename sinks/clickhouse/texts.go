@@ -19,7 +19,19 @@ const (
 	KindResponse     = "response"
 	KindResponseJSON = "response_json"
 	KindUser         = "user" // JSON {id, email, role}
+	KindSanitized    = "sanitized_prompt"
+	KindRedaction    = "redaction_summary" // JSON
 	KindRejected     = "rejected"
+
+	// Of later facts; the source is the fact's id.
+	KindReport       = "outside_report"     // JSON object
+	KindMitigation   = "outside_mitigation" // JSON object
+	KindReviewNote   = "review_note"
+	KindRevealReason = "reveal_reason"
+	KindFeedbackNote = "feedback_note"
+	KindGate         = "gate"          // JSON GateTexts
+	KindGateNote     = "gate_note"     // the source is the proposal that it comes with
+	KindJudge        = "judge_verdict" // JSON object, seed 004's
 )
 
 // text is one row of interaction_texts.
@@ -33,7 +45,7 @@ type text struct {
 	text    string
 }
 
-func textsTable(b *sinks.Batch) *table {
+func textsTable(b *sinks.Batch, c Classes) *table {
 	rows := make([]text, 0, 3*len(b.Records)+len(b.Rejected))
 	for i := range b.Records {
 		rows = appendTexts(rows, &b.Records[i])
@@ -45,8 +57,13 @@ func textsTable(b *sinks.Batch) *table {
 			source: make([]byte, 32), version: r.Origin.Version(), text: rejectedText(r),
 		})
 	}
-	t := &table{name: "interaction_texts"}
+	return textRows(rows, c)
+}
+
+func textRows(rows []text, c Classes) *table {
+	t := &table{name: "interaction_texts", manyPartitions: true}
 	add(t, "tenant_id", rows, func(r *text) string { return r.tenant })
+	add(t, "retention_class", rows, func(r *text) string { return c.Class(r.tenant, r.day) })
 	add(t, "event_day", rows, func(r *text) time.Time { return r.day })
 	add(t, "event_id", rows, func(r *text) uuid.UUID { return r.event })
 	add(t, "kind", rows, func(r *text) string { return r.kind })
@@ -75,8 +92,8 @@ func appendTexts(rows []text, r *audit.Record) []text {
 	put(KindResponse, in.Response)
 	put(KindResponseJSON, in.ResponseJSON)
 	put("context", in.QueryContext)
-	put("sanitized_prompt", in.SanitizedPrompt)
-	put("redaction_summary", in.RedactionSummary)
+	put(KindSanitized, r.SanitizedPrompt())
+	put(KindRedaction, r.RedactionSummary())
 	put("retrieved_context", in.RetrievedContext)
 	put("group_attributes", in.GroupAttributes)
 	put("metadata", in.Metadata)

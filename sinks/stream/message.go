@@ -3,6 +3,7 @@ package stream
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -29,11 +30,14 @@ const (
 	// HeaderEventID is the id that an event without one gets; it survives a replay, so that a replayed
 	// event finds its row.
 	HeaderEventID = "evenhand-event-id"
+	// HeaderEventTime is the broker time of the first delivery, the time of an event that tells none; it
+	// survives a replay too, so that a replay on another day finds its row.
+	HeaderEventTime = "evenhand-event-time"
 )
 
 const (
 	handler    = "pipeline.decode"
-	ownHeaders = 10 // the last ones of a dead letter before fit adds two
+	ownHeaders = 11 // the last ones of a dead letter before fit adds two
 )
 
 // messages encodes events into shared buffers.
@@ -63,6 +67,18 @@ func messages(events []audit.StreamEvent) []kafka.Message {
 		msgs[i] = kafka.Message{Key: key, Value: value, Headers: headers[from:len(headers):len(headers)]}
 	}
 	return msgs
+}
+
+// opinion encodes what a person said.
+func opinion(o *audit.Opinion) (kafka.Message, error) {
+	value, err := json.Marshal(o)
+	m := kafka.Message{Key: []byte(o.Interaction.String()), Value: value, Headers: []kafka.Header{
+		{Key: "opinion_id", Value: []byte(o.ID.String())}, {Key: "content-type", Value: contentType},
+	}}
+	if trace := appendTraceparent(nil, o.TraceID); len(trace) > 0 {
+		m.Headers = append(m.Headers, kafka.Header{Key: "traceparent", Value: trace})
+	}
+	return m, err
 }
 
 var contentType = []byte("application/json")
@@ -105,30 +121,9 @@ func isTraceID(s string) bool {
 // could hold, so a value that is too large is cut, and its size and hash stand in headers.
 func deadLetter(r *audit.Rejected, group string, now time.Time) kafka.Message {
 	m := kafka.Message{Key: r.Key, Value: r.Value}
-	attempts, firstSeen, eventID := 1, now.UTC().Format(timestampFormat), ""
-	for _, h := range r.Header {
-		switch h.Key {
-		case HeaderAttempts:
-			if n, err := strconv.Atoi(string(h.Value)); err == nil && n > 0 && n < 1_000_000 {
-				attempts = n + 1
-			}
-		case HeaderFirstSeen:
-			if t, err := time.Parse(time.RFC3339, string(h.Value)); err == nil {
-				firstSeen = t.UTC().Format(timestampFormat)
-			}
-		case HeaderEventID:
-			if id, err := audit.ParseID(string(h.Value)); err == nil {
-				eventID = id.String()
-			}
-		case HeaderReason, HeaderTopic, HeaderHandler, HeaderSubscriber, HeaderPartition, HeaderOffset, HeaderErrorClass, HeaderValueSize, HeaderValueHash:
-		default:
-			m.Headers = append(m.Headers, kafka.Header{Key: h.Key, Value: h.Value})
-		}
-	}
+	past, foreign := history(r, now)
+	m.Headers = foreign
 	partition, offset := strconv.Itoa(r.Origin.Partition), strconv.FormatInt(r.Origin.Offset, 10)
-	if eventID == "" {
-		eventID = r.Origin.EventID().String()
-	}
 	add := func(key, value string) { m.Headers = append(m.Headers, kafka.Header{Key: key, Value: []byte(value)}) }
 	add(HeaderReason, r.Detail)
 	add(HeaderTopic, r.Origin.Topic)
@@ -137,11 +132,74 @@ func deadLetter(r *audit.Rejected, group string, now time.Time) kafka.Message {
 	add(HeaderPartition, partition)
 	add(HeaderOffset, offset)
 	add(HeaderErrorClass, r.Reason)
-	add(HeaderAttempts, strconv.Itoa(attempts))
-	add(HeaderFirstSeen, firstSeen)
-	add(HeaderEventID, eventID)
+	past.attempts++
+	m.Headers = append(m.Headers, past.headers()...)
 	fit(&m)
 	return m
+}
+
+// Replay makes the message that gives a rejected one another chance: key, value and foreign headers as
+// they came, to the topic where it stood, with the id and the time that it had and the attempts so
+// far. Sent twice it is one event.
+func Replay(r *audit.Rejected) kafka.Message {
+	past, foreign := history(r, r.Origin.BrokerTime)
+	past.attempts++ // the rejection itself
+	return kafka.Message{Topic: r.Origin.Topic, Key: r.Key, Value: r.Value, Headers: append(foreign, past.headers()...)}
+}
+
+// EventID is the id that a rejected message has, or will get, if it has none of its own: the same
+// after each replay.
+func EventID(r *audit.Rejected) audit.ID {
+	p, _ := history(r, time.Time{})
+	return p.eventID
+}
+
+// past is what a message carries through replays and dead letters.
+type past struct {
+	attempts  int // that failed so far; 0 for a message that comes for the first time
+	firstSeen time.Time
+	eventID   audit.ID
+	eventTime time.Time
+}
+
+// history tells a message's past from its headers, and its other headers. What is not there is made of
+// its place; now is when it was first seen.
+func history(r *audit.Rejected, now time.Time) (p past, foreign []kafka.Header) {
+	p = past{firstSeen: now, eventID: r.Origin.EventID(), eventTime: r.Origin.BrokerTime}
+	for _, h := range r.Header {
+		switch h.Key {
+		case HeaderAttempts:
+			if n, err := strconv.Atoi(string(h.Value)); err == nil && n > 0 && n < 1_000_000 {
+				p.attempts = n
+			}
+		case HeaderFirstSeen:
+			if t, err := time.Parse(time.RFC3339, string(h.Value)); err == nil {
+				p.firstSeen = t
+			}
+		case HeaderEventID:
+			if id, err := audit.ParseID(string(h.Value)); err == nil && !id.IsZero() {
+				p.eventID = id
+			}
+		case HeaderEventTime:
+			if t, err := time.Parse(time.RFC3339, string(h.Value)); err == nil {
+				p.eventTime = t
+			}
+		case HeaderReason, HeaderTopic, HeaderHandler, HeaderSubscriber, HeaderPartition, HeaderOffset, HeaderErrorClass, HeaderValueSize, HeaderValueHash:
+		default:
+			foreign = append(foreign, kafka.Header{Key: h.Key, Value: h.Value})
+		}
+	}
+	return p, foreign
+}
+
+// headers are the last ones of a dead letter and of a replay.
+func (p past) headers() []kafka.Header {
+	return []kafka.Header{
+		{Key: HeaderAttempts, Value: []byte(strconv.Itoa(p.attempts))},
+		{Key: HeaderFirstSeen, Value: []byte(p.firstSeen.UTC().Format(timestampFormat))},
+		{Key: HeaderEventID, Value: []byte(p.eventID.String())},
+		{Key: HeaderEventTime, Value: []byte(p.eventTime.UTC().Format(timestampFormat))},
+	}
 }
 
 // fit cuts a message to maxDeadMessage: its value, and when key and headers alone are too large, the

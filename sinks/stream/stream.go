@@ -1,7 +1,8 @@
 // Package stream publishes to Kafka what the pipeline found: one message a verdict to
-// bias.audit.stream, and what could not be decoded to the dead-letter topic.
+// bias.audit.stream, what could not be decoded to the dead-letter topic, and what people said about it to
+// evenhand.feedback.
 //
-// Both calls return after all in-sync replicas acknowledged, and may deliver twice: consumers of the
+// All calls return after all in-sync replicas acknowledged, and may deliver twice: consumers of the
 // stream keep the newest message of an audit_id, dead letters carry the id that the event would have
 // had. Of a call that failed in part only the failed messages are sent again, a few times; then the
 // error goes to the caller with its class. No error holds a message's content.
@@ -19,6 +20,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/failpoint"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 	"github.com/evenhand/evenhand/sinks"
 )
@@ -29,11 +31,13 @@ type Config struct {
 	Stream string `yaml:"stream"`
 	// DeadLetters is the topic of what could not be decoded. Default "llm.interactions.dlq".
 	DeadLetters string `yaml:"dead_letters"`
+	// Feedback is the topic of what people said. Default "evenhand.feedback".
+	Feedback string `yaml:"feedback"`
 }
 
 // DefaultConfig names the topics of kafkaconn.Topics.
 func DefaultConfig() Config {
-	return Config{Stream: kafkaconn.AuditStream, DeadLetters: kafkaconn.DeadLetters}
+	return Config{Stream: kafkaconn.AuditStream, DeadLetters: kafkaconn.DeadLetters, Feedback: kafkaconn.Feedback}
 }
 
 // Options is what the program sets.
@@ -63,6 +67,7 @@ type Publisher struct {
 	transport *kafka.Transport
 	events    *kafka.Writer
 	dead      *kafka.Writer
+	feedback  *kafka.Writer
 }
 
 var _ sinks.Publisher = (*Publisher)(nil)
@@ -70,8 +75,8 @@ var _ sinks.Publisher = (*Publisher)(nil)
 // New builds a publisher; it connects with the first message.
 func New(conn kafkaconn.Config, cfg Config, opt Options) (*Publisher, error) {
 	const op = "sinks/stream: new"
-	if cfg.Stream == "" || cfg.DeadLetters == "" {
-		return nil, audit.E(op, audit.KindInvalid, errors.New("kafka.stream, kafka.dead_letters: name both topics"))
+	if cfg.Stream == "" || cfg.DeadLetters == "" || cfg.Feedback == "" {
+		return nil, audit.E(op, audit.KindInvalid, errors.New("kafka.stream, kafka.dead_letters, kafka.feedback: name all topics"))
 	}
 	t, err := conn.Transport()
 	if err != nil {
@@ -89,9 +94,9 @@ func New(conn kafkaconn.Config, cfg Config, opt Options) (*Publisher, error) {
 	p := &Publisher{
 		cfg: cfg, opt: opt, transport: t,
 		events: kafkaconn.NewWriter(conn, t, linger, streamBatch),
-		dead:   kafkaconn.NewWriter(conn, t, linger, deadBatch),
+		dead:   kafkaconn.NewWriter(conn, t, linger, deadBatch), feedback: kafkaconn.NewWriter(conn, t, linger, streamBatch),
 	}
-	p.events.Topic, p.dead.Topic = cfg.Stream, cfg.DeadLetters
+	p.events.Topic, p.dead.Topic, p.feedback.Topic = cfg.Stream, cfg.DeadLetters, cfg.Feedback
 	return p, nil
 }
 
@@ -119,14 +124,32 @@ func (p *Publisher) DeadLetter(ctx context.Context, rejected []audit.Rejected) e
 	for i := range rejected {
 		msgs[i] = deadLetter(&rejected[i], p.opt.Group, now)
 	}
-	return p.send(ctx, "sinks/stream: dead letter", "dead_letter", p.dead, msgs)
+	if err := p.send(ctx, "sinks/stream: dead letter", "dead_letter", p.dead, msgs); err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.DeadLetters, "")
+	return nil
+}
+
+// Opinions sends what people said, one message each, with the interaction's id as its key.
+func (p *Publisher) Opinions(ctx context.Context, os []audit.Opinion) error {
+	const op = "sinks/stream: opinions"
+	msgs := make([]kafka.Message, len(os))
+	for i := range os {
+		m, err := opinion(&os[i])
+		if err != nil {
+			return audit.E(op, audit.KindInternal, err)
+		}
+		msgs[i] = m
+	}
+	return p.send(ctx, op, "opinions", p.feedback, msgs)
 }
 
 // Close waits for what is being written, at most until ctx ends.
 func (p *Publisher) Close(ctx context.Context) error {
 	done := make(chan error, 1)
 	go func() {
-		err := errors.Join(p.events.Close(), p.dead.Close())
+		err := errors.Join(p.events.Close(), p.dead.Close(), p.feedback.Close())
 		p.transport.CloseIdleConnections()
 		done <- err
 	}()

@@ -142,19 +142,19 @@ func TestDeadLetter(t *testing.T) {
 	id := audit.DeriveID("llm.interactions", "3", "42", "1700000000123").String()
 	want := "mine=kept\nreason_poisoned=not JSON at byte 7\ntopic_poisoned=llm.interactions\nhandler_poisoned=pipeline.decode\n" +
 		"subscriber_poisoned=evenhand.pipeline\ndlq_partition=3\ndlq_offset=42\ndlq_error_class=not_json\ndlq_attempts=1\n" +
-		"dlq_first_seen=2026-11-21T10:00:00.000Z\nevenhand-event-id=" + id
+		"dlq_first_seen=2026-11-21T10:00:00.000Z\nevenhand-event-id=" + id + "\nevenhand-event-time=2023-11-14T22:13:20.123Z"
 	if string(m.Key) != "key" || string(m.Value) != "value" || headers(m) != want {
 		t.Fatalf("key %s, value %s, headers\n%s\nwant\n%s", m.Key, m.Value, headers(m), want)
 	}
 	// Replayed and failed again: one set of headers, attempts go on, first seen and event id stay.
 	again := rejected
-	again.Origin.Offset = 50
+	again.Origin.Offset, again.Origin.BrokerTime = 50, time.UnixMilli(1_800_000_000_000)
 	again.Header = nil
 	for _, h := range m.Headers {
 		again.Header = append(again.Header, audit.Header{Key: h.Key, Value: h.Value})
 	}
 	got := headers(deadLetter(&again, "g", time.Now()))
-	for _, line := range []string{"mine=kept", "dlq_offset=50", "dlq_attempts=2", "dlq_first_seen=2026-11-21T10:00:00.000Z", "evenhand-event-id=" + id} {
+	for _, line := range []string{"mine=kept", "dlq_offset=50", "dlq_attempts=2", "dlq_first_seen=2026-11-21T10:00:00.000Z", "evenhand-event-id=" + id, "evenhand-event-time=2023-11-14T22:13:20.123Z"} {
 		if strings.Count("\n"+got+"\n", "\n"+line+"\n") != 1 {
 			t.Errorf("%s is not there once:\n%s", line, got)
 		}
@@ -213,5 +213,35 @@ func TestPublishWithoutBrokerIsUnavailable(t *testing.T) {
 	defer cancel()
 	if err := p.Publish(ctx, []audit.StreamEvent{event}); audit.KindOf(err) != audit.KindUnavailable {
 		t.Fatalf("%v is %s", err, audit.KindOf(err))
+	}
+}
+
+// A replay carries the past of its message, whatever it went through before, and is the same message
+// each time.
+func TestReplay(t *testing.T) {
+	id := rejected.Origin.EventID().String()
+	want := "mine=kept\ndlq_attempts=1\ndlq_first_seen=2023-11-14T22:13:20.123Z\nevenhand-event-id=" + id + "\nevenhand-event-time=2023-11-14T22:13:20.123Z"
+	first := Replay(&rejected)
+	if first.Topic != "llm.interactions" || string(first.Key) != "key" || string(first.Value) != "value" || headers(first) != want || headers(Replay(&rejected)) != want {
+		t.Fatalf("%s/%s/%s\n%s\nwant\n%s", first.Topic, first.Key, first.Value, headers(first), want)
+	}
+	again := rejected // the replay stands elsewhere, later, and is rejected too
+	again.Origin.Offset, again.Origin.BrokerTime, again.Header = 50, time.UnixMilli(1_800_000_000_000), nil
+	for _, h := range first.Headers {
+		again.Header = append(again.Header, audit.Header{Key: h.Key, Value: h.Value})
+	}
+	letter := deadLetter(&again, "g", time.Now())
+	if h := headers(letter); !strings.HasSuffix(h, strings.Replace(strings.TrimPrefix(want, "mine=kept\n"), "dlq_attempts=1", "dlq_attempts=2", 1)) {
+		t.Errorf("the dead letter of a replay:\n%s", h)
+	}
+	if h := headers(Replay(&again)); h != strings.Replace(want, "dlq_attempts=1", "dlq_attempts=2", 1) {
+		t.Errorf("the replay of a replay:\n%s", h)
+	}
+	if EventID(&again).String() != id {
+		t.Errorf("another id")
+	}
+	again.Header = []audit.Header{{Key: HeaderEventID, Value: make([]byte, 36)}, {Key: HeaderAttempts, Value: []byte("-1")}, {Key: HeaderEventTime, Value: []byte("now")}}
+	if p, _ := history(&again, time.Time{}); p.eventID != again.Origin.EventID() || p.attempts != 0 || !p.eventTime.Equal(again.Origin.BrokerTime) {
+		t.Errorf("bad headers were believed: %+v", p)
 	}
 }

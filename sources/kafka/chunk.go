@@ -27,7 +27,7 @@ var errInflated = fmt.Errorf("a batch unpacks to more than %d MiB", maxInflated>
 // [UndecodableHeader], so that it is rejected and the partition does not stand still. Only an answer
 // whose framing is broken yields an empty chunk.
 func decodeChunk(f *fetched, partition int, offset int64) (sources.Chunk, error) {
-	c := sources.Chunk{Partition: partition, From: offset, Next: offset}
+	c := sources.Chunk{Partition: partition, From: offset, Next: offset, End: f.end}
 	slices.SortFunc(f.aborted, func(a, b abortedTxn) int { return cmp.Compare(a.first, b.first) })
 	dead := abortions{open: f.aborted}
 	for rest := f.records; ; {
@@ -64,11 +64,8 @@ func appendRecords(c *sources.Chunk, b *batch, from int64) error {
 	d := decoder{b: payload}
 	kept, last := len(c.Records), b.base-1
 	// The count comes from the sender: it may not size memory by itself. A record has 7 bytes or more.
-	if n := min(int(b.count), len(payload)/7+1); cap(c.Records)-kept < n {
-		grown := make([]sources.Record, kept, kept+n)
-		copy(grown, c.Records)
-		c.Records = grown
-	}
+	// Grow at least doubles: an answer may hold thousands of batches of one record.
+	c.Records = slices.Grow(c.Records, min(int(b.count), len(payload)/7+1))
 	for range b.count {
 		d.varint() // length
 		d.take(1)  // attributes

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -235,5 +236,25 @@ func BenchmarkDecodeChunk(b *testing.B) {
 		for i := range records {
 			records[i] = rec(strings.Repeat("x", 2000))
 		}
+	}
+}
+
+// An answer of thousands of small batches, as many producers leave behind, costs memory in proportion
+// to its records.
+func TestManySmallBatches(t *testing.T) {
+	const n = 5000
+	var all []byte
+	for i := range n {
+		all = append(all, encode(t, int64(i), 0, -1, rec("value"))...)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c, err := decodeChunk(&fetched{records: all, end: n}, 0, 0)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(c.Records) != n || c.Next != n || c.End != n {
+		t.Fatalf("%d records up to %d of %d, %v", len(c.Records), c.Next, c.End, err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 1000*n {
+		t.Errorf("%d bytes were allocated for %d records", took, n)
 	}
 }

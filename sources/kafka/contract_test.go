@@ -1,15 +1,7 @@
 package kafka_test
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
-	"github.com/evenhand/evenhand/internal/embedded/broker"
+	"github.com/evenhand/evenhand/internal/embedded/brokertest"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 	"github.com/evenhand/evenhand/sources"
 	"github.com/evenhand/evenhand/sources/kafka"
@@ -29,77 +21,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContractEmbedded(t *testing.T) {
-	sourcetest.Run(t, logOf(startEmbedded(t)))
+	sourcetest.Run(t, logOf(brokertest.Start(t)))
 }
 
 // TestContractKafka runs the contract on a real broker.
 func TestContractKafka(t *testing.T) {
-	sourcetest.Run(t, logOf(startKafka(t)))
-}
-
-func startEmbedded(t *testing.T) kafkaconn.Config {
-	t.Helper()
-	b, err := broker.Start(t.Context(), broker.DefaultOptions(t.TempDir()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := b.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return connTo(b.Addr())
-}
-
-func connTo(addr string) kafkaconn.Config {
-	conn := kafkaconn.DefaultConfig()
-	conn.Brokers = []string{addr}
-	return conn
-}
-
-// startKafka starts a real broker with tools/kafka/kafka.sh on a port of its own, KAFKA_PORT or a free
-// one. Without Java and Maven the test is skipped; in continuous integration it fails.
-func startKafka(t *testing.T) kafkaconn.Config {
-	t.Helper()
-	for _, tool := range []string{"java", "mvn"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatalf("%s is missing: the contract must run on a real Kafka here", tool)
-			}
-			t.Skipf("%s is missing: the contract did not run on a real Kafka", tool)
-		}
-	}
-	port := os.Getenv("KAFKA_PORT")
-	if port == "" {
-		port = freePort(t)
-	}
-	script, err := filepath.Abs("../../tools/kafka/kafka.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	call := func(verb string) string {
-		cmd := exec.Command(script, verb)
-		cmd.Env = append(os.Environ(), "KAFKA_PORT="+port, "KAFKA_HEAP=256m")
-		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("kafka.sh %s: %v: %s", verb, err, errs.String())
-		}
-		return strings.TrimSpace(out.String())
-	}
-	t.Cleanup(func() { call("wipe") })
-	return connTo(call("start"))
-}
-
-// freePort finds a port whose neighbours for the controller are likely free too.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ln.Close() }()
-	return strconv.Itoa(20000 + ln.Addr().(*net.TCPAddr).Port%10000)
+	sourcetest.Run(t, logOf(brokertest.StartKafka(t).Conn))
 }
 
 // logOf gives the contract its hands on a broker.

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/evenhand/evenhand/internal/embedded/broker"
+	"github.com/evenhand/evenhand/internal/embedded/brokertest"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 	"github.com/evenhand/evenhand/sources"
 	"github.com/evenhand/evenhand/sources/kafka"
@@ -63,7 +64,7 @@ func TestOutage(t *testing.T) {
 	b := oneBroker(t, dir, 0)
 	_, portText, _ := net.SplitHostPort(b.Addr())
 	port, _ := strconv.Atoi(portText)
-	conn := connTo(b.Addr())
+	conn := brokertest.ConnTo(b.Addr())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var mu sync.Mutex
@@ -102,8 +103,8 @@ func TestHungBrokerInFront(t *testing.T) {
 	defer func() { _ = ln.Close() }()
 	b := oneBroker(t, t.TempDir(), 0)
 	defer func() { _ = b.Close(context.Background()) }()
-	appendTo(t, connTo(b.Addr()), kafkaconn.Interactions, 0, "reached")
-	conn := connTo(ln.Addr().String())
+	appendTo(t, brokertest.ConnTo(b.Addr()), kafkaconn.Interactions, 0, "reached")
+	conn := brokertest.ConnTo(ln.Addr().String())
 	conn.Brokers = append(conn.Brokers, b.Addr())
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
@@ -128,7 +129,7 @@ func until(t *testing.T, what string, cond func() bool) {
 func TestAbortedTransactions(t *testing.T) {
 	b := oneBroker(t, t.TempDir(), 0)
 	defer func() { _ = b.Close(context.Background()) }()
-	conn := connTo(b.Addr())
+	conn := brokertest.ConnTo(b.Addr())
 	cl, err := kgo.NewClient(kgo.SeedBrokers(conn.Brokers...), kgo.TransactionalID("t"), kgo.DefaultProduceTopic(kafkaconn.Interactions))
 	if err != nil {
 		t.Fatal(err)
@@ -162,11 +163,11 @@ func TestAbortedTransactions(t *testing.T) {
 }
 
 func TestConfigFaults(t *testing.T) {
-	cfg := kafka.Config{SessionTimeout: time.Second, RebalanceTimeout: time.Hour}
+	cfg := kafka.Config{SessionTimeout: time.Millisecond, RebalanceTimeout: time.Hour}
 	want := "kafka.group: is empty; name the consumer group\n" +
 		"kafka.topic: is empty; name the topic of the interactions\n" +
-		"kafka.session_timeout: 1s is not in 6s..5m\n" +
-		"kafka.rebalance_timeout: 1h0m0s is not in 6s..15m"
+		"kafka.session_timeout: 1ms is not in 1s..5m\n" +
+		"kafka.rebalance_timeout: 1h0m0s is not in 3s..15m"
 	if err := cfg.Validate(); err == nil || err.Error() != want {
 		t.Fatalf("got\n%v\nwant\n%s", err, want)
 	}

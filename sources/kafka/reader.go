@@ -14,6 +14,7 @@ import (
 	"github.com/segmentio/kafka-go/protocol/fetch"
 
 	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/internal/wait"
 	"github.com/evenhand/evenhand/sources"
 )
 
@@ -56,7 +57,7 @@ func (r *reader) fetch(ctx context.Context, partition int, offset int64, maxByte
 			}
 			// The bounds moved meanwhile and hold the offset now.
 		}
-		if !pause(ctx, backoff(fails)) {
+		if !wait.For(ctx, wait.Backoff(firstWait, fails)) {
 			return sources.Chunk{}, kafkaconn.E("sources/kafka: fetch", context.Cause(ctx))
 		}
 	}
@@ -94,7 +95,7 @@ func (r *reader) bounds(ctx context.Context, partition int) (start, end int64, e
 		if ctx.Err() == nil {
 			r.onError("bounds", err)
 		}
-		if !pause(ctx, backoff(fails)) {
+		if !wait.For(ctx, wait.Backoff(firstWait, fails)) {
 			return 0, 0, kafkaconn.E("sources/kafka: bounds", context.Cause(ctx))
 		}
 	}
@@ -127,6 +128,7 @@ type fetchRequest struct {
 // fetched is the answer for the one partition asked for.
 type fetched struct {
 	code    int16
+	end     int64 // the high watermark
 	aborted []abortedTxn
 	records []byte // record batches, the last one possibly cut
 }

@@ -21,7 +21,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +28,9 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/failpoint"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/internal/wait"
 	"github.com/evenhand/evenhand/sources"
 )
 
@@ -41,6 +42,9 @@ const TickHeader = "evenhand-tick"
 // value is empty, the header's value says why.
 const UndecodableHeader = "evenhand-undecodable"
 
+// firstWait is how long is waited at most after a first failure.
+const firstWait = 100 * time.Millisecond
+
 // Config is what an operator may set. Start from DefaultConfig.
 type Config struct {
 	// Group is the consumer group. Default "evenhand.pipeline".
@@ -48,10 +52,10 @@ type Config struct {
 	// Topic holds the interactions. Default "llm.interactions".
 	Topic string `yaml:"topic"`
 	// SessionTimeout is after how long the broker gives a silent member's partitions away. Default
-	// 10s; 6s..5m, as brokers allow by default.
+	// 10s; 1s..5m. Brokers refuse less than 6s unless their group.min.session.timeout.ms allows it.
 	SessionTimeout time.Duration `yaml:"session_timeout"`
 	// RebalanceTimeout is how long members have to finish their batch when partitions move. Default
-	// 30s; 6s..15m.
+	// 30s; 3s..15m.
 	RebalanceTimeout time.Duration `yaml:"rebalance_timeout"`
 }
 
@@ -69,11 +73,11 @@ func (c Config) Validate() error {
 	if c.Topic == "" {
 		errs = append(errs, errors.New("kafka.topic: is empty; name the topic of the interactions"))
 	}
-	if c.SessionTimeout < 6*time.Second || c.SessionTimeout > 5*time.Minute {
-		errs = append(errs, fmt.Errorf("kafka.session_timeout: %v is not in 6s..5m", c.SessionTimeout))
+	if c.SessionTimeout < time.Second || c.SessionTimeout > 5*time.Minute {
+		errs = append(errs, fmt.Errorf("kafka.session_timeout: %v is not in 1s..5m", c.SessionTimeout))
 	}
-	if c.RebalanceTimeout < 6*time.Second || c.RebalanceTimeout > 15*time.Minute {
-		errs = append(errs, fmt.Errorf("kafka.rebalance_timeout: %v is not in 6s..15m", c.RebalanceTimeout))
+	if c.RebalanceTimeout < 3*time.Second || c.RebalanceTimeout > 15*time.Minute {
+		errs = append(errs, fmt.Errorf("kafka.rebalance_timeout: %v is not in 3s..15m", c.RebalanceTimeout))
 	}
 	return errors.Join(errs...)
 }
@@ -92,7 +96,7 @@ const (
 	joinTimeout   = 3 * time.Second        // of each step of a join
 	joinBackoff   = 500 * time.Millisecond // after a failed join
 	closeWait     = 4 * time.Second        // Run waits so long for groups to leave; their own timeouts end the rest
-	margin        = 2 * time.Second        // of RebalanceTimeout, kept for the join itself
+	margin        = 2 * time.Second        // of RebalanceTimeout, kept for the join itself; less than its least
 )
 
 // Source consumes one topic. Run may be called once at a time.
@@ -160,7 +164,7 @@ func (r *runner) join() (*kafka.ConsumerGroup, error) {
 	return kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: r.cfg.Group, Brokers: r.brokers, Topics: []string{r.cfg.Topic}, Dialer: r.dialer,
 		StartOffset:       kafka.FirstOffset, // LastOffset would lose what came before the first commit
-		HeartbeatInterval: heartbeat, SessionTimeout: r.cfg.SessionTimeout, RebalanceTimeout: r.cfg.RebalanceTimeout,
+		HeartbeatInterval: min(heartbeat, r.cfg.SessionTimeout/3), SessionTimeout: r.cfg.SessionTimeout, RebalanceTimeout: r.cfg.RebalanceTimeout,
 		Timeout: joinTimeout, JoinGroupBackoff: joinBackoff,
 		WatchPartitionChanges: true, PartitionWatchInterval: watchInterval,
 	})
@@ -179,7 +183,7 @@ func (r *runner) loop(ctx context.Context, serve func(context.Context, sources.G
 				return audit.E("sources/kafka: rejoin", audit.KindInvalid, err)
 			}
 			fails++
-			if !pause(ctx, backoff(fails)) {
+			if !wait.For(ctx, wait.Backoff(firstWait, fails)) {
 				return nil
 			}
 			continue
@@ -191,7 +195,7 @@ func (r *runner) loop(ctx context.Context, serve func(context.Context, sources.G
 		}
 		if time.Since(began) > time.Second {
 			short = 0
-		} else if short++; !pause(ctx, backoff(min(short, 3))) { // generations that end at once must not spin
+		} else if short++; !wait.For(ctx, wait.Backoff(firstWait, min(short, 3))) { // generations that end at once must not spin
 			return nil
 		}
 	}
@@ -231,6 +235,7 @@ func (r *runner) serve(ctx context.Context, gen *kafka.Generation, serve func(co
 		case <-served:
 			return
 		}
+		failpoint.Hit(failpoint.Rebalance, "")
 		cancel()
 		t := time.NewTimer(r.cfg.RebalanceTimeout - margin)
 		defer t.Stop()
@@ -282,7 +287,7 @@ func (r *runner) awaitTopic(ctx context.Context) bool {
 		if fails == 0 {
 			r.opt.Logger.Warn("waiting for the topic", "topic", r.cfg.Topic)
 		}
-		if !pause(ctx, backoff(min(fails+1, 5))) {
+		if !wait.For(ctx, wait.Backoff(firstWait, min(fails+1, 5))) {
 			return false
 		}
 	}
@@ -302,23 +307,5 @@ func (r *runner) close() {
 	case <-done:
 	case <-t.C:
 		r.opt.OnError("close", errors.New("leaving the group takes long; its partitions move when the session ends"))
-	}
-}
-
-// backoff is 0.1 s doubled with each failure up to 2 s, less a random part of up to a half.
-func backoff(fails int) time.Duration {
-	d := min(100*time.Millisecond<<min(fails-1, 10), 2*time.Second)
-	return d - time.Duration(rand.Int64N(int64(d)/2))
-}
-
-// pause sleeps for d; false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

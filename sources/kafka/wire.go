@@ -98,7 +98,7 @@ func decodeFetched(body []byte, version int16) (*fetched, error) {
 	if f.code == 0 {
 		f.code = code
 	}
-	d.int64() // high watermark
+	f.end = d.int64()
 	d.int64() // last stable offset
 	if version >= 5 {
 		d.int64() // log start offset

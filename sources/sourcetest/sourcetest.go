@@ -83,12 +83,6 @@ func (s *seen) add(c sources.Chunk) int {
 	return s.total
 }
 
-func (s *seen) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.total
-}
-
 // consume runs a source until enough says so. It reads every claim from its committed position, and
 // commits what it read when commit is set.
 func (b *bench) consume(t *testing.T, commit bool, on func(sources.Chunk) (enough bool)) {
@@ -354,10 +348,10 @@ func outOfRange(t *testing.T, b *bench) {
 				t.Errorf("Fetch(%d): %v, want it told to be outside [20,50)", asked, err)
 			}
 		}
-		if c, err := g.Fetch(ctx, 0, 50, 1<<20); err != nil || len(c.Records) != 0 || c.From != 50 || c.Next != 50 {
+		if c, err := g.Fetch(ctx, 0, 50, 1<<20); err != nil || len(c.Records) != 0 || c.From != 50 || c.Next != 50 || c.End != 50 {
 			t.Errorf("Fetch at the end: %+v %v, want an empty chunk", c, err)
 		}
-		if c, err := g.Fetch(ctx, 0, 25, 1<<20); err != nil || len(c.Records) == 0 || c.Records[0].Offset != 25 {
+		if c, err := g.Fetch(ctx, 0, 25, 1<<20); err != nil || len(c.Records) == 0 || c.Records[0].Offset != 25 || c.End != 50 {
 			t.Errorf("Fetch inside a batch does not start at the asked record: %v", err)
 		}
 	})

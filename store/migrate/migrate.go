@@ -93,7 +93,7 @@ func appliedVersions(ctx context.Context, db *sql.DB, database string) (map[int6
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var v int64
 		var at time.Time
@@ -166,7 +166,7 @@ func insertTaxonomy(ctx context.Context, db *sql.DB, database string, version ui
 	if err != nil {
 		return err
 	}
-	defer insert.Close()
+	defer func() { _ = insert.Close() }()
 	for _, e := range entries {
 		if _, err := insert.ExecContext(ctx, e.ID, e.Key, e.Description, e.SeverityLevel, version); err != nil {
 			return err
@@ -180,7 +180,7 @@ func taxonomyVersions(ctx context.Context, db *sql.DB, database string) (map[str
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }()
 	held := map[string]uint64{}
 	for rows.Next() {
 		var key string

@@ -1,6 +1,6 @@
 // Package check validates what a pattern matched where its shape alone is not enough: check digits
-// of cards and IBANs, the numbering rules of US social security numbers, and whether something that
-// looks like a credential is one or only a placeholder.
+// of cards, IBANs and national numbers, dates within them, numbering rules of phones, network and
+// wallet addresses, and whether something that looks like a credential is one or only a placeholder.
 //
 // A check sees the whole text and the match's byte range, so that it can refuse a match that is part
 // of a longer number. Cost is linear in the match; nothing leaves the process; a check cannot fail.
@@ -19,6 +19,30 @@ var byName = map[string]Func{
 	"iban":   IBAN,
 	"ssn":    SSN,
 	"secret": Secret,
+
+	"token": Token, "wallet": Wallet,
+	"email": Email, "ip": IP, "mac": MAC,
+	"phone": Phone, "phone_international": PhoneInternational, "phone_labelled": PhoneLabelled,
+	"date": Date, "passport": Passport, "mrz": MRZ, "licence": Licence,
+	"itin": ITIN, "de_tax_id": DETaxID, "de_id_card": DEIDCard, "fr_nir": FRNIR, "es_nif": ESNIF,
+	"it_fiscal_code": ITFiscalCode, "nl_bsn": NLBSN, "pl_pesel": PLPESEL, "pl_nip": PLNIP, "be_nrn": BENRN,
+	"se_personnummer": SEPersonnummer, "uk_nino": UKNINO, "uk_nhs": UKNHS, "pt_nif": PTNIF, "fi_hetu": FIHETU,
+	"dk_cpr": DKCPR, "ie_pps": IEPPS, "ch_ahv": CHAHV,
+}
+
+// values find what is to be masked where it is not the whole match.
+var values = map[string]func(text string, start, end int) (from, to int){
+	"luhn": cardValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue,
+	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue,
+}
+
+// Value gives where the value stands of a match that passed the named check: without a label that the
+// pattern holds, and whole where the pattern marks a part only.
+func Value(name, text string, start, end int) (from, to int) {
+	if f := values[name]; f != nil {
+		return f(text, start, end)
+	}
+	return start, end
 }
 
 // Named gives the check of that name, nil when there is none.
@@ -60,4 +84,76 @@ func digits(s string) []byte {
 		}
 	}
 	return ds
+}
+
+// letters gives the letters and digits of s in upper case.
+func letters(s string) []byte {
+	b := make([]byte, 0, 48)
+	for i := range len(s) {
+		switch c := s[i]; {
+		case isDigit(c):
+			b = append(b, c)
+		case isAlpha(c):
+			b = append(b, c&^0x20)
+		}
+	}
+	return b
+}
+
+// capitals tells whether s has no lower-case letter: identifiers are written so, words are not.
+func capitals(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 'a' && s[i] <= 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// number reads digits; at most 18 of them fit.
+func number(ds []byte) (n int) {
+	for _, d := range ds {
+		n = n*10 + int(d)
+	}
+	return n
+}
+
+// weighted sums digits by weights; there must be as many of either.
+func weighted(ds []byte, weights ...int) (sum int) {
+	for i, w := range weights {
+		sum += w * int(ds[i])
+	}
+	return sum
+}
+
+// whole gives the digits of a match that stands for itself, nil when there are not n of them.
+func whole(text string, start, end, n int) []byte {
+	ds := digits(text[start:end])
+	if len(ds) != n || partOfLonger(text, start, end) || same(ds) {
+		return nil
+	}
+	return ds
+}
+
+// same tells a run of one digit, which many check sums accept.
+func same(ds []byte) bool {
+	for _, d := range ds {
+		if d != ds[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// day tells whether the day exists; a year of two digits is taken for one of the last hundred years and
+// for a leap year if either century has one.
+func day(year, month, dayOfMonth int) bool {
+	if month < 1 || month > 12 || dayOfMonth < 1 {
+		return false
+	}
+	last := [...]int{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1]
+	if month == 2 && year%4 == 0 && (year%100 != 0 || year%400 == 0 || year < 100) {
+		last = 29
+	}
+	return dayOfMonth <= last
 }

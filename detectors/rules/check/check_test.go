@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,6 +63,59 @@ func TestChecks(t *testing.T) {
 		{"secret", "«postgres://user:password@db»", false},
 		{"secret", "«-----BEGIN RSA PRIVATE KEY-----»", true},
 		{"secret", "«пароль: пароль7я»", true},
+		{"secret", "«eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlMQ»", true},
+		{"secret", "«eyJub3QiOiJqd3QifQ.eyJzdWIiOiIxIn0.c2lnbmF0dXJlMQ»", false}, // no alg
+		{"token", "«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»", true},
+		{"token", "«shpat_00000000000000000000000000000000»", false},
+		{"de_tax_id", "«86095742719»", true},
+		{"de_tax_id", "«86095742718»", false},
+		{"de_tax_id", "«12345678903»", false}, // right digit, but none stands twice
+		{"de_id_card", "«T220001293»", true},
+		{"de_id_card", "«T220001294»", false},
+		{"fr_nir", "«2 55 08 14 168 025 38»", true},
+		{"fr_nir", "«1 80 03 2A 004 123 75»", true}, // Corsica
+		{"fr_nir", "«1 80 13 20 004 123 75»", false},
+		{"es_nif", "«12345678Z»", true},
+		{"es_nif", "«12345678z»", false},
+		{"es_nif", "«X1234567L»", true},
+		{"it_fiscal_code", "«RSSMRA85T10A562S»", true},
+		{"it_fiscal_code", "«RSSMRA85T10A56NH»", true}, // omocodia
+		{"it_fiscal_code", "«RSSMRA85T10A562T»", false},
+		{"nl_bsn", "«111222333»", true},
+		{"nl_bsn", "«111111111»", false},
+		{"pl_pesel", "«44051401359»", true},
+		{"pl_pesel", "«44131401359»", false},
+		{"pl_nip", "«526-104-08-28»", true},
+		{"be_nrn", "«85.07.30-033.28»", true},
+		{"be_nrn", "«17.07.30-033.84»", true}, // born in 2017
+		{"be_nrn", "«85.07.30-033.29»", false},
+		{"se_personnummer", "«811218-9876»", true},
+		{"se_personnummer", "«701063-2391»", true}, // coordination number
+		{"se_personnummer", "«811332-9876»", false},
+		{"uk_nino", "«AB123456C»", true},
+		{"uk_nino", "«GB123456C»", false},
+		{"uk_nhs", "«943 476 5919»", true},
+		{"pt_nif", "«123456789»", true},
+		{"fi_hetu", "«131052-308T»", true},
+		{"ie_pps", "«1234567FA»", true},
+		{"ch_ahv", "«756.9217.0769.85»", true},
+		{"itin", "«912-70-1234»", true},
+		{"itin", "«912-10-1234»", false},
+		{"wallet", "«1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa»", true},
+		{"wallet", "«1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb»", false},
+		{"ip", "«203.0.113.7»", true},
+		{"ip", "«127.0.0.1»", false},
+		{"ip", "Chrome/«120.0.12.3»", false},
+		{"ip", "«10.0.0.0»/8", false},
+		{"mac", "«3c:22:fb:9a:01:d4»", true},
+		{"mac", "aa:«3c:22:fb:9a:01:d4»", false},
+		{"phone", "«(555) 123-4567»", true},
+		{"phone", "«123-456-7890»", false},
+		{"phone_international", "«+44 20 7946 0958»", true},
+		{"phone_international", "«+1234567»", false},
+		{"phone_labelled", "«12.05.2024»", false},
+		{"date", "«29/02/1987»", false},
+		{"date", "«29 février 1988»", true},
 	} {
 		start := strings.Index(tc.text, "«")
 		text := strings.Replace(tc.text, "«", "", 1)
@@ -74,7 +128,7 @@ func TestChecks(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	if got := strings.Join(Names(), " "); got != "iban luhn secret ssn" {
+	if got := strings.Join(Names(), " "); !strings.Contains(got, "iban") || !slices.IsSorted(Names()) {
 		t.Error(got)
 	}
 	if Named("none") != nil {
@@ -91,7 +145,9 @@ func FuzzChecks(f *testing.F) {
 			t.Skip()
 		}
 		for _, name := range Names() {
-			Named(name)(text, start, end)
+			if from, to := Value(name, text, start, end); Named(name)(text, start, end) && (from < 0 || from > to || to > len(text)) {
+				t.Fatalf("%s: [%d,%d) of %d", name, from, to, len(text))
+			}
 		}
 	})
 }

@@ -67,20 +67,12 @@ func issued(ds []byte) bool {
 // SSN tells whether the match can be a US social security number: area not 000, 666 or 900 and up,
 // group not 00, serial not 0000, and none of the numbers that advertisements made invalid.
 func SSN(text string, start, end int) bool {
-	at := end // the number stands at the end of the match; before it there may be a label
-	for n := 0; at > start && n < 9; at-- {
-		if isDigit(text[at-1]) {
-			n++
-		}
-	}
+	at, _ := ssnValue(text, start, end)
 	ds := digits(text[at:end])
 	if len(ds) != 9 || partOfLonger(text, at, end) {
 		return false
 	}
-	n := 0
-	for _, d := range ds {
-		n = n*10 + int(d)
-	}
+	n := number(ds)
 	area, group, serial := n/1_000_000, n/10_000%100, n%10_000
 	switch {
 	case area == 0, area == 666, area >= 900, group == 0, serial == 0:
@@ -89,6 +81,36 @@ func SSN(text string, start, end int) bool {
 		return false
 	}
 	return true
+}
+
+// ssnValue: the number stands at the end of the match; before it there may be a label.
+func ssnValue(text string, start, end int) (from, to int) {
+	from = end
+	for n := 0; from > start && n < 9; from-- {
+		if isDigit(text[from-1]) {
+			n++
+		}
+	}
+	return from, end
+}
+
+// cardValue leaves out a label before the number.
+func cardValue(text string, start, end int) (from, to int) {
+	for start < end && !isDigit(text[start]) {
+		start++
+	}
+	return start, end
+}
+
+// ITIN tells whether the match can be a US individual taxpayer number: 9xx-gg-xxxx with a group that the
+// IRS gives out.
+func ITIN(text string, start, end int) bool {
+	ds := whole(text, start, end, 9)
+	if ds == nil || ds[0] != 9 {
+		return false
+	}
+	group := number(ds[3:5])
+	return group >= 50 && group <= 65 || group >= 70 && group <= 88 || group >= 90 && group <= 92 || group >= 94
 }
 
 // IBAN tells whether the match has the length its country uses and a remainder of 1 modulo 97

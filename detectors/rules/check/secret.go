@@ -1,6 +1,8 @@
 package check
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 )
@@ -28,6 +30,9 @@ func Secret(text string, start, end int) bool {
 	}
 	for _, t := range tokens {
 		if rest, ok := strings.CutPrefix(match, t); ok {
+			if t == "eyJ" {
+				return jwt(match)
+			}
 			return !isPlaceholder(strings.ToLower(rest)) && varied(rest)
 		}
 		if strings.HasPrefix(lower, strings.ToLower(t)) && !strings.ContainsAny(match, ":= ") {
@@ -77,11 +82,80 @@ func secretValue(match string) string {
 		_, value, _ := strings.Cut(rest, ":")
 		return value
 	}
-	value := ""
+	from, to := labelled(match)
+	return match[from:to]
+}
+
+// labelled gives where the value stands behind its label.
+func labelled(match string) (from, to int) {
+	const around = " \t\r\n\"'`=.,;"
 	if i := strings.IndexAny(match, ":="); i >= 0 {
-		value = match[i+1:]
-	} else if fields := strings.Fields(match); len(fields) > 1 {
-		value = fields[len(fields)-1]
+		from = i + 1
+	} else if i := strings.LastIndexAny(strings.TrimRight(match, " \t\r\n"), " \t\r\n"); i >= 0 {
+		from = i + 1
+	} else {
+		return 0, 0
 	}
-	return strings.Trim(value, " \t\r\n\"'`=.,;")
+	to = len(strings.TrimRight(match, around))
+	from += len(match[from:]) - len(strings.TrimLeft(match[from:], around))
+	return min(from, to), to
+}
+
+const blockEnd = "-----END"
+
+// secretRange gives what is to be masked: the value behind a label, a key's whole block, else the match.
+func secretRange(text string, start, end int) (from, to int) {
+	match := text[start:end]
+	switch {
+	case strings.HasPrefix(match, "-----BEGIN"):
+		return start, end + keyBlock(text[end:])
+	case strings.Contains(match, "://") || hasTokenPrefix(match):
+		return start, end
+	}
+	if strings.HasPrefix(strings.ToLower(match), "authorization") { // the value follows the scheme's name
+		return start + strings.LastIndexAny(match, " \t\r\n") + 1, end
+	}
+	from, to = labelled(match)
+	if from == to {
+		return start, end
+	}
+	return start + from, start + to
+}
+
+// keyBlock measures what belongs to a key after its first line: up to the last line, or as far as
+// there are long words of base64.
+func keyBlock(rest string) (end int) {
+	part := rest[:min(len(rest), 16<<10)]
+	if i := strings.Index(part, blockEnd); i >= 0 {
+		end = i + len(blockEnd)
+		if j := strings.Index(part[end:], "-----"); j >= 0 && j < 64 {
+			end += j + len("-----")
+		}
+		return end
+	}
+	for {
+		from := len(part) - len(strings.TrimLeft(part[end:], " \t\r\n\\"))
+		n := len(part[from:]) - len(strings.TrimLeft(part[from:], base64std))
+		if n < 16 {
+			return end
+		}
+		end = from + n
+	}
+}
+
+func hasTokenPrefix(match string) bool {
+	return slices.ContainsFunc(tokens, func(t string) bool { return strings.HasPrefix(match, t) })
+}
+
+// jwt tells whether the match is a JSON web token: its first part decodes to an object with "alg".
+func jwt(match string) bool {
+	head, _, _ := strings.Cut(match, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(head)
+	if err != nil {
+		return false
+	}
+	var header struct {
+		Alg string `json:"alg"`
+	}
+	return json.Unmarshal(raw, &header) == nil && header.Alg != ""
 }

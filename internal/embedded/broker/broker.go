@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -56,6 +57,8 @@ type Options struct {
 	// MaxLogBytes caps what waits in llm.interactions. The cap in force is this or 20 % of what was
 	// free on the disk at the start (with the log's own size), whichever is less. Default 8 GiB.
 	MaxLogBytes int64
+	// Topics are further topics, of other formats, that are made and kept as those of interactions are; Groups says who reads them.
+	Topics []string
 	// Groups overrides the consumer group that a topic's records wait for (kafkaconn.GroupOf).
 	Groups map[string]string
 	// TrimEvery is the time between two trims. Default 30s.
@@ -219,14 +222,21 @@ func (b *Broker) Close(ctx context.Context) error {
 	}
 }
 
+// topics are all that the broker keeps.
+func (b *Broker) topics() []kafkaconn.Topic {
+	all := kafkaconn.Topics(b.opt.Partitions)
+	for _, name := range b.opt.Topics {
+		all = append(all, kafkaconn.TenantTopic(name, b.opt.Partitions)) // its settings are those of interactions
+	}
+	return all
+}
+
 // createTopics makes the missing topics. Retention is this package's own (Trim), so kfake's is off. A
 // segment size that a kill in the middle of a tick left behind is set right.
 func (b *Broker) createTopics(ctx context.Context) error {
-	for _, t := range kafkaconn.Topics(b.opt.Partitions) {
+	for _, t := range b.topics() {
 		config := map[string]string{}
-		for k, v := range t.Config {
-			config[k] = v
-		}
+		maps.Copy(config, t.Config)
 		config["cleanup.policy"] = "delete"
 		config["retention.ms"], config["retention.bytes"] = "-1", "-1"
 		config["segment.bytes"] = strconv.Itoa(segmentBytes)
@@ -235,7 +245,13 @@ func (b *Broker) createTopics(ctx context.Context) error {
 			return fmt.Errorf("create %s: %w", t.Name, err)
 		}
 	}
-	if v := b.cluster.TopicInfo(kafkaconn.Interactions).Configs["segment.bytes"]; v != nil && *v == strconv.Itoa(segmentBytes) {
+	var wrong []string
+	for _, topic := range b.texts() {
+		if v := b.cluster.TopicInfo(topic).Configs["segment.bytes"]; v == nil || *v != strconv.Itoa(segmentBytes) {
+			wrong = append(wrong, topic)
+		}
+	}
+	if len(wrong) == 0 {
 		return nil
 	}
 	cl, release, err := b.client()
@@ -243,7 +259,11 @@ func (b *Broker) createTopics(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	return setSegmentBytes(ctx, cl, segmentBytes)
+	var errs []error
+	for _, topic := range wrong {
+		errs = append(errs, setSegmentBytes(ctx, cl, topic, segmentBytes))
+	}
+	return errors.Join(errs...)
 }
 
 func (b *Broker) client() (*kafka.Client, func(), error) {

@@ -266,6 +266,36 @@ func TestTickTakesTextOffTheDisk(t *testing.T) {
 	}
 }
 
+// A dead letter leaves the disk of a quiet broker once the ring's age is over, not only its offset.
+func TestDeadLettersLeaveTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	opt := oneOf(dir)
+	at := time.Now()
+	opt.now = func() time.Time { return at }
+	b := start(t, opt)
+	conn := connTo(b.Addr())
+	const text = "a dead letter that must leave the disk"
+	if err := produce(t, conn, kafkaconn.DeadLetters, text); err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for range 10 {
+		if err := b.tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if onDisk(t, dir, text) {
+			seen++
+		}
+		at = at.Add(tickAfter)
+	}
+	if seen < 7 || seen > 9 || onDisk(t, dir, text) {
+		t.Errorf("the dead letter was on the disk for %d days, want 7 and a day or two", seen)
+	}
+}
+
 func onDisk(t *testing.T, dir, text string) bool {
 	t.Helper()
 	found := false

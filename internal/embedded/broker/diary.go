@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/evenhand/evenhand/internal/kafkaconn"
 )
 
 // diary remembers across restarts what kfake does not tell: when a log was last rolled by a tick, and
 // where the rings ended at earlier times, so that records can be dropped by age.
 type diary struct {
 	path string
-	Tick map[string]mark   `json:"tick"` // by partition of llm.interactions
+	Tick map[string]mark   `json:"tick"` // by partition, see tickKey
 	Ring map[string][]mark `json:"ring"` // by topic-partition, oldest first
 	was  []byte            // as last written
 }
@@ -86,8 +88,8 @@ func (d *diary) ring(topic string, p *kfake.PartitionInfo, now time.Time, share 
 
 // due tells whether a partition holds records that no tick has rolled for tickAfter. The first look
 // at a partition starts its clock.
-func (d *diary) due(p *kfake.PartitionInfo, now time.Time) bool {
-	key := strconv.Itoa(int(p.Partition))
+func (d *diary) due(topic string, p *kfake.PartitionInfo, now time.Time) bool {
+	key := tickKey(topic, p.Partition)
 	last, ok := d.Tick[key]
 	if !ok {
 		d.Tick[key] = mark{At: now.UTC(), End: -1}
@@ -97,6 +99,14 @@ func (d *diary) due(p *kfake.PartitionInfo, now time.Time) bool {
 }
 
 // ticked notes that a tick was the partition's last record.
-func (d *diary) ticked(partition int32, end int64, now time.Time) {
-	d.Tick[strconv.Itoa(int(partition))] = mark{At: now.UTC(), End: end}
+func (d *diary) ticked(topic string, partition int32, end int64, now time.Time) {
+	d.Tick[tickKey(topic, partition)] = mark{At: now.UTC(), End: end}
+}
+
+// tickKey is the partition alone for llm.interactions, which was the only topic with ticks.
+func tickKey(topic string, partition int32) string {
+	if topic == kafkaconn.Interactions {
+		return strconv.Itoa(int(partition))
+	}
+	return topic + "-" + strconv.Itoa(int(partition))
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/evenhand/evenhand/internal/kafkaconn"
 )
 
 func TestRing(t *testing.T) {
@@ -40,20 +42,20 @@ func TestDiaryOutlivesRestartAndDamage(t *testing.T) {
 	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	p := &kfake.PartitionInfo{HighWatermark: 7}
 	d, err := openDiary(path)
-	if err != nil || d.due(p, at) {
+	if err != nil || d.due(kafkaconn.Interactions, p, at) {
 		t.Fatalf("due at the first look (%v)", err)
 	}
 	if err := d.save(); err != nil {
 		t.Fatal(err)
 	}
 	d, err = openDiary(path)
-	if err != nil || d.due(p, at.Add(23*time.Hour)) || !d.due(p, at.Add(25*time.Hour)) {
+	if err != nil || d.due(kafkaconn.Interactions, p, at.Add(23*time.Hour)) || !d.due(kafkaconn.Interactions, p, at.Add(25*time.Hour)) {
 		t.Fatalf("the clock did not go on over a restart (%v)", err)
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if d, err = openDiary(path); err == nil || d.due(p, at) {
+	if d, err = openDiary(path); err == nil || d.due(kafkaconn.Interactions, p, at) {
 		t.Fatalf("a damaged diary: %v", err)
 	}
 	if err := d.save(); err != nil {

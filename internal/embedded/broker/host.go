@@ -53,12 +53,9 @@ func lockDir(dir string) (*os.File, error) {
 		}
 		return nil, fmt.Errorf("broker.dir: lock %s: %w", path, err)
 	}
-	if err := f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("broker.dir: %w", err)
+	// The number is for another process's refusal alone: a full disk does not keep the broker down.
+	if f.Truncate(0) == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 	}
 	return f, nil
 }

@@ -29,7 +29,7 @@ func (b *Broker) Trim(ctx context.Context) error {
 	}
 	now := b.opt.now()
 	var errs []error
-	for _, t := range kafkaconn.Topics(b.opt.Partitions) {
+	for _, t := range b.topics() {
 		group := b.groupOf(t.Name)
 		var positions map[int32]kfake.GroupCommit
 		if group != "" {

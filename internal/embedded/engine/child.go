@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -74,7 +75,7 @@ func ChildMain(args []string) int {
 		return exitStopped
 	case err := <-ended:
 		fmt.Fprintln(os.Stderr, "engine ended:", err)
-		if _, ok := err.(*libraryError); ok {
+		if _, ok := errors.AsType[*libraryError](err); ok {
 			return exitLibrary
 		}
 		return exitEngine

@@ -11,8 +11,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/evenhand/evenhand/internal/chconn"
 )
 
 //go:embed config.xml.tmpl users.xml.tmpl
@@ -42,7 +45,11 @@ func (l layout) prepare(o Options) (map[User]string, error) {
 		}
 	}
 	passwords := make(map[User]string)
-	for _, user := range []User{Writer, Reader, Grafana} {
+	users := []User{Writer, Reader, Grafana, API}
+	for _, tenant := range o.Tenants {
+		users = append(users, GrafanaOf(tenant))
+	}
+	for _, user := range users {
 		p, err := password(l.secret(user))
 		if err != nil {
 			return nil, err
@@ -58,13 +65,25 @@ func (l layout) prepare(o Options) (map[User]string, error) {
 		return nil, err
 	}
 	type account struct {
-		User   User
-		Hash   string
-		Hidden []string
+		User    User
+		Hash    string
+		Profile string
+		Hidden  []string // tables of ours that it may not read
+		System  []string // tables of the system that it may read, as far as they tell of what it may read
+		// Of an account that sees one tenant's rows: which, in SQL, what it may read, and which of these it sees in part.
+		Filter           string
+		Tables, Filtered []string
+	}
+	readers := []account{{User: Reader, Hash: hash(passwords[Reader]), Profile: "reader"}, {User: Grafana, Hash: hash(passwords[Grafana]), Profile: "dashboard", Hidden: o.Private, System: []string{"parts"}}}
+	readers = append(readers, account{User: API, Hash: hash(passwords[API]), Profile: "api",
+		Filter: chconn.TenantPolicy, Tables: slices.Concat(o.Common, o.Bound), Filtered: o.Bound})
+	for _, tenant := range o.Tenants {
+		readers = append(readers, account{User: GrafanaOf(tenant), Hash: hash(passwords[GrafanaOf(tenant)]), Profile: "dashboard",
+			Filter: "tenant_id = '" + tenant + "'", Tables: slices.Concat(o.Shared, o.Filtered), Filtered: o.Filtered})
 	}
 	return passwords, write(l.users(), "users.xml.tmpl", map[string]any{
 		"Writer":            hash(passwords[Writer]),
-		"Readers":           []account{{Reader, hash(passwords[Reader]), nil}, {Grafana, hash(passwords[Grafana]), o.Private}},
+		"Readers":           readers,
 		"ReaderMemoryBytes": o.MemoryBytes / 2,
 	})
 }

@@ -6,9 +6,9 @@
 // A crash of the engine leaves this process alone: the child is started again over the same data,
 // with back-off. The death of this process, even by kill -9, ends the child.
 //
-// Three users exist, each with a random password in a 0600 file of the data folder: [Writer] may
-// do everything, [Reader] and [Grafana] may read the database evenhand within limits. SQL cannot
-// make users, and there is no Keeper: Replicated tables need a server outside.
+// Four users exist, each with a random password in a 0600 file of the data folder: [Writer] may
+// do everything, [Reader] and [Grafana] may read the database evenhand within limits, [API] the rows
+// of the tenant that its query names. SQL cannot make users, and there is no Keeper: Replicated tables need a server outside.
 //
 // Start fails with audit.KindInvalid for what the operator must mend (library missing, folder in
 // use, port taken). While the engine is down, connections fail with audit.KindUnavailable.
@@ -23,6 +23,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,7 +39,11 @@ const (
 	Writer  User = "evenhand" // everything
 	Reader  User = "reader"   // reads the database evenhand: people's own queries
 	Grafana User = "grafana"  // the same for dashboards
+	API     User = "api"      // reads what Options.Bound and Common name, one tenant at a time
 )
+
+// GrafanaOf is the account of dashboards that show one tenant only. It exists for Options.Tenants.
+func GrafanaOf(tenant string) User { return Grafana + "_" + User(tenant) }
 
 // Database is the one database of Evenhand; Start makes it.
 const Database = "evenhand"
@@ -54,6 +59,15 @@ type Options struct {
 	// Private names tables of the database that Grafana may not read, also before they are made.
 	Private []string
 
+	// Bound and Common name what API may read. Of Bound, tables with a column tenant_id, it sees the rows of
+	// the tenant that the query names in chconn.TenantSetting; a query that names none fails.
+	Bound, Common []string
+
+	// Tenants get an account each, see [GrafanaOf], which reads Shared, and of Filtered, tables with a
+	// column tenant_id, its own rows. Names are like tables'.
+	Tenants          []string
+	Shared, Filtered []string
+
 	StartTimeout time.Duration     // for one start of the child; 0 means 60 s
 	Logger       *slog.Logger      // nil means slog.Default
 	OnRestart    func(cause error) // called after each restart with what ended the child; must not block
@@ -66,7 +80,10 @@ const (
 	leastMemory   = 512 << 20
 )
 
-var tableName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+var (
+	tableName  = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+	tenantName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // it becomes part of a file's and of an account's name
+)
 
 // Engine is a running server. Its methods may be called from any goroutine.
 type Engine struct {
@@ -117,10 +134,10 @@ func Start(ctx context.Context, opts Options) (*Engine, error) {
 		cancel: cancel, hurry: make(chan struct{}), done: make(chan struct{}),
 		ports: ports{Guard: listener.Addr().(*net.TCPAddr).Port}, up: make(chan struct{}),
 	}
-	e.guard = newGuard(listener, passwords, e.Dial)
+	e.guard = newGuard(listener, passwords, e.Dial) //nolint:contextcheck // ctx bounds the start only
 	began := time.Now()
 	started := make(chan error, 1)
-	go e.supervise(running, held, started)
+	go e.supervise(running, held, started) //nolint:contextcheck // ctx bounds the start only
 	select {
 	case err = <-started:
 	case <-ctx.Done():
@@ -156,9 +173,14 @@ func (o Options) complete() (Options, error) {
 	if o.MemoryBytes < leastMemory {
 		return o, fmt.Errorf("engine.memory_bytes: %d is below %d", o.MemoryBytes, int64(leastMemory))
 	}
-	for _, table := range o.Private {
+	for _, table := range slices.Concat(o.Private, o.Shared, o.Filtered, o.Bound, o.Common) {
 		if !tableName.MatchString(table) {
-			return o, fmt.Errorf("engine: private table %q is not a plain name", table)
+			return o, fmt.Errorf("engine: table %q is not a plain name", table)
+		}
+	}
+	for _, tenant := range o.Tenants {
+		if !tenantName.MatchString(tenant) {
+			return o, fmt.Errorf("engine.grafana_tenants: %q has other signs than letters, digits, _ and -", tenant)
 		}
 	}
 	if o.StartTimeout == 0 {
@@ -215,7 +237,7 @@ func (e *Engine) Dial(ctx context.Context, _ string) (net.Conn, error) {
 		}
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", local(p.native))
 		if err == nil {
-			return conn, nil
+			return &polite{TCPConn: conn.(*net.TCPConn)}, nil
 		}
 		// Refused by a child that has just died: the supervisor is about to see it.
 		if !sleep(ctx, 10*time.Millisecond) {

@@ -130,7 +130,7 @@ func TestStartFails(t *testing.T) {
 		{"http port taken", engine.Options{Dir: t.TempDir(), HTTPPort: port}, fmt.Sprintf("engine.http_port: %d cannot be used", port)},
 		{"too little memory", engine.Options{Dir: t.TempDir(), MemoryBytes: 1}, "engine.memory_bytes: 1 is below"},
 		{"not a library", engine.Options{Dir: t.TempDir(), Lib: text}, "file too short"},
-		{"no name of a table", engine.Options{Dir: t.TempDir(), Private: []string{"a, b"}}, `private table "a, b"`},
+		{"no name of a table", engine.Options{Dir: t.TempDir(), Private: []string{"a, b"}}, `table "a, b" is not a plain name`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := engine.Start(t.Context(), tc.opts)

@@ -16,9 +16,9 @@ import (
 )
 
 // guard is the native port that others see. The engine's own port stays private, because libchdb
-// ends the whole process when a connection there fails to sign in (wrong password, unknown database)
-// or does not speak the protocol. The guard reads the client's hello, refuses it as a server would
-// or passes it on, and from then on only copies. It also stays at its port while the engine moves.
+// ends the whole process when a connection there fails to sign in (wrong password, unknown database),
+// does not speak the protocol, or breaks while the engine answers the hello. The guard reads the client's
+// hello, refuses it as a server would or passes it on, and from then on only copies. It also stays at its port while the engine moves.
 type guard struct {
 	listener  net.Listener
 	passwords map[User]string

@@ -36,6 +36,9 @@ func alive(pid int) bool {
 // runLocal runs `clickhouse local args...` out of the library and returns when its queries have
 // ended. It can be called once in a process.
 func runLocal(lib string, args []string) error {
+	// From here on: the library's initialisation, and what a loader says went wrong, belong to one thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	handle, err := purego.Dlopen(lib, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
 		return &libraryError{err}
@@ -60,8 +63,6 @@ func runLocal(lib string, args []string) error {
 
 	argv, pin := cStrings(append([]string{"clickhouse"}, args...))
 	defer pin.Unpin()
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	result := query(int32(len(args)+1), argv)
 	if result == nil {
 		return errors.New("the engine ended without a result")

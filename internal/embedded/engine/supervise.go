@@ -62,7 +62,7 @@ func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- er
 			select {
 			case <-ctx.Done():
 				e.setDown()
-				e.flushLogs(c.ports)
+				e.flushLogs(context.WithoutCancel(ctx), c.ports)
 				c.stop(e.hurry)
 				return
 			case <-c.exited:
@@ -116,7 +116,7 @@ func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
 			return nil, c.failure()
 		case <-limited.Done():
 			c.kill()
-			return nil, audit.E("embedded/engine: wait for child", audit.KindUnavailable, fmt.Errorf("%w (%v)", context.Cause(limited), err))
+			return nil, audit.E("embedded/engine: wait for child", audit.KindUnavailable, fmt.Errorf("%w (%v)", context.Cause(limited), err)) //nolint:errorlint // why it was slow is told, but nobody may act on it
 		}
 	}
 	b, err := json.Marshal(c.ports)
@@ -141,8 +141,8 @@ func (e *Engine) greet(ctx context.Context, p ports) error {
 	return e.exec(ctx, p, "CREATE DATABASE IF NOT EXISTS "+Database+" ENGINE = Atomic")
 }
 
-func (e *Engine) flushLogs(p ports) {
-	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+func (e *Engine) flushLogs(ctx context.Context, p ports) {
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
 	if err := e.exec(ctx, p, "SYSTEM FLUSH LOGS"); err != nil {
 		e.log.Debug("engine logs not flushed", "error", err)

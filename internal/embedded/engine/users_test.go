@@ -15,12 +15,15 @@ import (
 )
 
 const (
-	denied        = 497
-	authFailed    = 516
-	quotaExceeded = 201
-	readonly      = 164
-	constraint    = 452
-	noCode        = 0
+	denied         = 497
+	authFailed     = 516
+	quotaExceeded  = 201
+	readonly       = 164
+	constraint     = 452
+	tooManyRows    = 158
+	resultTooLarge = 396
+	noTable        = 636
+	noCode         = 0
 )
 
 // TestUsers holds what each account may do. Codes are ClickHouse's.
@@ -74,6 +77,26 @@ func TestUsers(t *testing.T) {
 		{"grafana, read", e.Config(engine.Grafana), "SELECT * FROM facts", noCode},
 		{"grafana, private table", e.Config(engine.Grafana), "SELECT * FROM texts", denied},
 		{"grafana, insert", e.Config(engine.Grafana), "INSERT INTO facts SELECT 'x'", denied},
+		{"grafana, time limit of the data source", e.Config(engine.Grafana), "SELECT 1 SETTINGS max_execution_time = 30", noCode},
+		{"grafana, no time limit", e.Config(engine.Grafana), "SELECT 1 SETTINGS max_execution_time = 0", constraint},
+		{"grafana, long", e.Config(engine.Grafana), "SELECT 1 SETTINGS max_execution_time = 61", constraint},
+		{"grafana, other settings", e.Config(engine.Grafana), "SELECT 1 SETTINGS max_result_rows = 0", readonly},
+		{"grafana, rows to read", e.Config(engine.Grafana), "SELECT 1 SETTINGS max_rows_to_read = 0", readonly},
+		{"grafana, memory", e.Config(engine.Grafana), "SELECT 1 SETTINGS max_memory_usage = 0", readonly},
+		{"grafana, no readonly", e.Config(engine.Grafana), "SELECT 1 SETTINGS readonly = 0", readonly},
+		{"grafana, the setting it has", e.Config(engine.Grafana), "SELECT 1 SETTINGS do_not_merge_across_partitions_select_final = 1", noCode},
+		{"grafana, many rows to read", e.Config(engine.Grafana), "SELECT sum(number) FROM numbers(1000000001)", tooManyRows},
+		{"grafana, large answer", e.Config(engine.Grafana), "SELECT number FROM numbers(100001)", resultTooLarge},
+		{"grafana, parts", e.Config(engine.Grafana), "SELECT count() FROM system.parts", noCode},
+		{"grafana, parts of a private table", e.Config(engine.Grafana), "SELECT throwIf(count() > 0) FROM system.parts WHERE table = 'texts'", noCode},
+		{"grafana, parts of its tables", e.Config(engine.Grafana), "SELECT throwIf(count() = 0) FROM system.parts WHERE table = 'facts'", noCode},
+		{"grafana, others' queries", e.Config(engine.Grafana), "SELECT * FROM system.query_log", denied},
+		{"grafana, create", e.Config(engine.Grafana), "CREATE TABLE more (s String) ENGINE = Memory", denied},
+		{"grafana, temporary table", e.Config(engine.Grafana), "CREATE TEMPORARY TABLE more (s String)", denied},
+		{"grafana, drop", e.Config(engine.Grafana), "DROP TABLE facts", denied},
+		{"grafana, url", e.Config(engine.Grafana), "SELECT * FROM url('http://127.0.0.1:1/', 'TSV', 's String')", denied},
+		{"grafana, remote", e.Config(engine.Grafana), "SELECT * FROM remote('127.0.0.1:1', system.one)", denied},
+		{"grafana, the private table by another way", e.Config(engine.Grafana), "SELECT * FROM merge('evenhand', '^texts$')", noTable},
 		{"grafana, file", e.Config(engine.Grafana), "SELECT * FROM file('/etc/hostname', 'TSV', 's String')", denied},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -176,5 +199,50 @@ func TestServerSettings(t *testing.T) {
 		FROM system.tables WHERE database = 'system' AND engine LIKE '%MergeTree'`).Scan(&logs, &bounded, &zone)
 	if err != nil || logs != "part_log query_log" || bounded != 2 || zone != "UTC" {
 		t.Errorf("log tables %q, %d of them bounded, time zone %s (%v)", logs, bounded, zone, err)
+	}
+}
+
+// TestTenantsAccounts holds that an account of one tenant sees its rows only, through views too.
+func TestTenantsAccounts(t *testing.T) {
+	e := enginetest.StartWith(t, engine.Options{Tenants: []string{"acme", "Beta-2"}, Shared: []string{"words", "seen"}, Filtered: []string{"facts"}, Private: []string{"texts"}})
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	for _, sql := range []string{
+		"CREATE TABLE facts (tenant_id String, n UInt8, v UInt8) ENGINE = ReplacingMergeTree(v) ORDER BY (tenant_id, n)",
+		"CREATE TABLE texts (tenant_id String) ENGINE = MergeTree ORDER BY tenant_id",
+		"CREATE TABLE words (s String) ENGINE = MergeTree ORDER BY s",
+		"CREATE TABLE others (s String) ENGINE = MergeTree ORDER BY s",
+		"CREATE VIEW seen AS SELECT * FROM evenhand.facts FINAL",
+		"INSERT INTO facts VALUES ('acme', 1, 1), ('acme', 2, 1), ('Beta-2', 1, 1), ('gamma', 1, 1)",
+		"INSERT INTO facts VALUES ('acme', 1, 2)",
+		"INSERT INTO words VALUES ('a')",
+	} {
+		mustExec(t, conn.Exec, sql)
+	}
+	for _, tc := range []struct {
+		user  engine.User
+		table string
+		want  uint64
+		code  int
+	}{
+		{engine.GrafanaOf("acme"), "facts FINAL", 2, noCode},
+		{engine.GrafanaOf("acme"), "facts FINAL WHERE tenant_id != 'acme' OR 1", 2, noCode},
+		{engine.GrafanaOf("acme"), "seen", 2, noCode},
+		{engine.GrafanaOf("Beta-2"), "facts FINAL", 1, noCode},
+		{engine.GrafanaOf("acme"), "words", 1, noCode},
+		{engine.GrafanaOf("acme"), "others", 0, denied},
+		{engine.GrafanaOf("acme"), "texts", 0, denied},
+		{engine.GrafanaOf("acme"), "merge('evenhand', '^facts$')", 3, noCode}, // the older version too, and no other tenant's
+		{engine.GrafanaOf("acme"), "system.parts", 0, denied},
+		{engine.Grafana, "facts FINAL", 4, noCode},
+		{engine.Writer, "facts FINAL", 4, noCode},
+	} {
+		var n uint64
+		err := enginetest.Conn(t, e.Config(tc.user)).QueryRow(t.Context(), "SELECT count() FROM "+tc.table).Scan(&n)
+		if code := chconn.Code(err); code != tc.code || n != tc.want {
+			t.Errorf("%s, %s: %d rows, code %d (%v), want %d, %d", tc.user, tc.table, n, code, err, tc.want, tc.code)
+		}
+	}
+	if _, err := engine.Start(t.Context(), engine.Options{Dir: t.TempDir(), Tenants: []string{"a' OR '1"}}); err == nil {
+		t.Error("a tenant with a quotation mark was taken")
 	}
 }

@@ -78,8 +78,8 @@ func StartWith(t testing.TB, opts engine.Options) *engine.Engine {
 func Shared(t testing.TB) *engine.Engine {
 	t.Helper()
 	shared.once.Do(func() {
-		if shared.dir, shared.err = os.MkdirTemp("", "evenhand-engine-"); shared.err == nil {
-			shared.eng, shared.err = engine.Start(context.Background(), engine.Options{Dir: shared.dir, Logger: slog.New(slog.DiscardHandler)})
+		if shared.dir, shared.err = os.MkdirTemp("", "evenhand-engine-"); shared.err == nil { //nolint:usetesting // it outlives the first test
+			shared.eng, shared.err = engine.Start(context.Background(), engine.Options{Dir: shared.dir, Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		}
 	})
 	if shared.err != nil {

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/jobs"
+)
+
+// testAlarmsCommands has a rate rise in the rollups of a running stack and ends the breach by hand.
+func testAlarmsCommands(t *testing.T, dir string, conn driver.Conn) {
+	hour := time.Now().UTC().Truncate(time.Hour).Add(-2 * time.Hour).Unix()
+	for _, sql := range []string{
+		"SELECT 'acme', 'all', toDateTime(?, 'UTC') - INTERVAL number HOUR, 'a', 'hr', 'm', 'r', '', 0, 1, 50, 50 FROM numbers(960)",
+		"SELECT 'acme', 'bias', toDateTime(?, 'UTC') - INTERVAL number HOUR, 'a', 'hr', 'm', 'r', 'charter.sex', 3, 1, 0, if(number < 30, 8, number % 2) FROM numbers(960)",
+	} {
+		if err := conn.Exec(t.Context(), "INSERT INTO evenhand.rollup_hourly (tenant_id, dim, hour, app, domain, model, rule_set, value, severity, version, n, k) "+sql, hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var e jobs.Entry
+	if r := evenhand(t, "", "jobs", "run", jobAlarms, "--data-dir", dir, "--json"); r.code != 0 || json.Unmarshal([]byte(r.out), &e) != nil || e.Result.Figures["open_ticket"] != 1 || e.Result.Figures["cells"] != 1 {
+		t.Fatalf("%+v", r)
+	}
+	var b audit.Breach
+	if r := evenhand(t, "", "alarms", "list", "--state", "open", "--json", "--data-dir", dir); r.code != 0 || json.Unmarshal([]byte(r.out), &b) != nil || b.Kind != "charter.sex" || b.K < 100 || b.State != audit.BreachOpen {
+		t.Fatalf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "list", "--data-dir", dir); r.code != 0 || !strings.Contains(r.out, b.ID.String()) || !strings.Contains(r.out, "breached") {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "decisions", "show", "breach/"+b.ID.String(), "--data-dir", dir); r.code != 0 && !strings.Contains(r.err, "not projected yet") {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "resolve", b.ID.String(), "--reason", "noise", "--data-dir", dir); r.code != 0 || !strings.Contains(r.out, "is resolved (noise)") {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "resolve", b.ID.String(), "--reason", "fixed", "--data-dir", dir); r.code != 1 || !strings.Contains(r.err, "is resolved already (noise)") {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "show", b.ID.String(), "--data-dir", dir); r.code != 0 || strings.Count(r.out, "charter.sex") != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "show", audit.ID{1}.String(), "--data-dir", dir); r.code != 1 || !strings.Contains(r.err, "there is no breach") {
+		t.Errorf("%+v", r)
+	}
+	from := time.Unix(hour, 0).UTC().AddDate(0, 0, -3).Format(time.RFC3339)
+	var back backtested
+	if r := evenhand(t, "", "alarms", "backtest", "--from", from, "--json", "--data-dir", dir); r.code != 0 || json.Unmarshal([]byte(r.out), &back) != nil || len(back.Episodes) != 1 || back.Episodes[0].Kind != "charter.sex" || back.Hours < 72 || back.Naive["rate > 2 x baseline"] == 0 {
+		t.Errorf("%+v", r)
+	}
+	strict := filepath.Join(t.TempDir(), "strict.yaml")
+	write(t, strict, "version: 1\ndefaults: {off: true}\n")
+	if r := evenhand(t, "", "alarms", "backtest", "--from", from, "--policy", strict, "--data-dir", dir); r.code != 0 || !strings.Contains(r.out, "Breaches: 0 in ") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAlarmPolicyCommands(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
+	write(t, good, "version: 1\npolicies: [{name: hr, domain: hr, ticket: {q: 0.05}}]\n")
+	write(t, bad, "version: 1\ndefaults: {ticket: {q: 2}, nonsense: 1}\n")
+	if r := evenhand(t, "", "alarms", "lint", good); r.code != 0 || !strings.Contains(r.out, "OK: policies: 12 and the default") {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "lint", bad); r.code != 3 || strings.Count(r.out, "FAULT "+bad) != 2 || !strings.Contains(r.out, "line 2: defaults.ticket.q: 2 is not in above 0..0.5") {
+		t.Errorf("%+v", r)
+	}
+	r := evenhand(t, "", "alarms", "policy", "--set", "alarms.policy_file="+good)
+	if r.code != 0 || !strings.Contains(r.out, "name: hr") || !strings.Contains(r.out, "  ticket:\n    q: 0.01\n") {
+		t.Errorf("%+v", r)
+	}
+	printed := filepath.Join(dir, "printed.yaml")
+	if err := os.WriteFile(printed, []byte(r.out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := evenhand(t, "", "alarms", "lint", printed); r.code != 0 {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "policy", "--set", "alarms.policy_file="+bad); r.code != 2 || !strings.Contains(r.err, "alarms.policy_file: "+bad) || !strings.Contains(r.err, "defaults.nonsense: unknown key") {
+		t.Errorf("%+v", r)
+	}
+	if r := evenhand(t, "", "alarms", "policy", "--set", "alarms.policy_file=/nowhere.yaml"); r.code != 2 || !strings.Contains(r.err, "alarms.policy_file: open /nowhere.yaml") {
+		t.Errorf("%+v", r)
+	}
+	for _, args := range [][]string{{"--from", "soon"}, {"--from", "2026-10-02", "--to", "2026-10-01"}} {
+		cmd := alarmsBacktestCmd{From: args[1]}
+		if len(args) > 2 {
+			cmd.To = args[3]
+		}
+		if _, _, err := cmd.window(time.Now()); err == nil || !strings.HasPrefix(err.Error(), "--from: ") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

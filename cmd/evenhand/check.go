@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/internal/arbiter"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/sources"
+	"github.com/evenhand/evenhand/sources/kafka"
+	"github.com/evenhand/evenhand/store"
+)
+
+type checkCmd struct {
+	storeFlags
+	JSON      bool `help:"Print the whole report as one line of JSON." name:"json"`
+	StoreOnly bool `help:"Do not ask the brokers."`
+	AtRest    bool `help:"Nothing is being written: judge what the newest batches left too, and all rollups."`
+	Rollups   bool `help:"Count the rollups of all event days again, not of the last week only." name:"all-rollups"`
+}
+
+func (checkCmd) Help() string {
+	return `Proves that what the log gave is in the store, once. From the store alone: the commit markers tile each partition without gap or
+overlap, the tables hold what the markers say, no event has two rows or two verdicts, the flat read model equals the facts, no row
+is an orphan, the rollups equal a new count. With the brokers, which are asked when they are known (the running 'evenhand up', or kafka.brokers): every message that
+the interactions' topic still holds and the group has taken in is stored or rejected, bias.audit.stream holds its result, and the table
+decisions is what evenhand.decisions says.
+It runs beside production. Exit status 3 when something is wrong.`
+}
+
+// Run checks the store.
+func (cmd *checkCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	s, conn, err := cmd.open(c, engine.Writer)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	opt := store.CheckOptions{AtRest: cmd.AtRest, AllRollups: cmd.Rollups, Progress: checkProgress(std.err)}
+	if r, ok := findRunning(s.DataDir); ok && len(s.Kafka.Brokers) == 0 {
+		s.Kafka.Brokers = []string{r.Kafka}
+		if s.Tenant.Default == "" {
+			s.Tenant.Default = "default" // as 'up' sets it
+		}
+	}
+	if !cmd.StoreOnly && len(s.Kafka.Brokers) > 0 {
+		log, err := newCheckLog(s)
+		if err != nil {
+			return err
+		}
+		defer log.scan.Close()
+		opt.Log = log
+	}
+	rep := checkReport{}
+	if rep.Report, err = store.New(conn, s.ClickHouse.Database).CheckWith(ctx, opt); err != nil {
+		return err
+	}
+	if opt.Log != nil {
+		decided, err := arbiterOptions(conn, s.ClickHouse.Database)
+		if err != nil {
+			return err
+		}
+		if rep.Decisions, err = arbiter.Verify(ctx, s.kafka(), decided); err != nil {
+			return err
+		}
+	}
+	if cmd.JSON {
+		if err := json.NewEncoder(std.out).Encode(rep); err != nil {
+			return err
+		}
+	} else {
+		if d := rep.Decisions; d != nil && (d.Decisions > 0 || !d.OK()) {
+			printDecisionReport(std.out, d)
+			fmt.Fprintln(std.out)
+		}
+		printReport(std.out, rep.Report)
+	}
+	if !rep.OK() || rep.Decisions != nil && !rep.Decisions.OK() {
+		return exitCode(3)
+	}
+	return nil
+}
+
+// checkReport is what a check prints as JSON.
+type checkReport struct {
+	*store.Report
+	Decisions *arbiter.Report `json:"decisions,omitempty"` // of the brokers' log evenhand.decisions, if they were asked
+}
+
+// checkProgress shows on a terminal which part is being looked at; elsewhere it is quiet.
+func checkProgress(w io.Writer) func(step string, i, n int) {
+	f, ok := w.(*os.File)
+	if !ok || !isatty.IsTerminal(f.Fd()) {
+		return nil
+	}
+	return func(step string, i, n int) {
+		fmt.Fprintf(w, "\r\x1b[Kchecking %s %d/%d", step, i, n)
+		if (step == "days" || step == "rollups") && i == n { // the last steps
+			fmt.Fprint(w, "\r\x1b[K")
+		}
+	}
+}
+
+// checkLog is the brokers' side of a check.
+type checkLog struct {
+	scan   *kafka.Scanner
+	topics []checkedTopic
+	stream string
+}
+
+type checkedTopic struct {
+	name, group string
+	decoder     *ingest.Decoder
+}
+
+func newCheckLog(s settings) (*checkLog, error) {
+	scan, err := kafka.NewScanner(s.kafka())
+	if err != nil {
+		return nil, err
+	}
+	l := &checkLog{scan: scan, stream: kafkaconn.AuditStream}
+	bound, err := s.interactionTopics()
+	for _, b := range bound {
+		l.topics = append(l.topics, checkedTopic{b.topic, s.sourceOf(b).Group, s.decoderOf(b)})
+	}
+	return l, err
+}
+
+// each runs f for some partitions at once.
+func (l *checkLog) each(ctx context.Context, partitions int, f func(ctx context.Context, partition int) error) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for p := range partitions {
+		g.Go(func() error { return f(ctx, p) })
+	}
+	return g.Wait()
+}
+
+// Deliveries implements store.Log. Messages are decoded as the pipeline does.
+func (l *checkLog) Deliveries(ctx context.Context, f func(store.Delivery)) error {
+	for _, t := range l.topics {
+		if err := l.deliveries(ctx, t, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *checkLog) deliveries(ctx context.Context, t checkedTopic, f func(store.Delivery)) error {
+	at, err := l.scan.Positions(ctx, t.name, t.group)
+	if err != nil {
+		return err
+	}
+	partitions := 0
+	for p := range at {
+		partitions = max(partitions, p+1)
+	}
+	var mu sync.Mutex
+	return l.each(ctx, partitions, func(ctx context.Context, p int) error {
+		start, end, err := l.scan.Bounds(ctx, t.name, p)
+		if err != nil {
+			return err
+		}
+		return l.scan.Scan(ctx, t.name, p, start, min(at[p], end), func(r sources.Record) {
+			d := store.Delivery{Topic: t.name, Partition: int32(p), Offset: r.Offset}
+			if in, _ := t.decoder.Decode(r, audit.Origin{Topic: t.name, Partition: p, Offset: r.Offset, BrokerTime: r.Time}); in != nil {
+				d.Result = audit.HotResultID(in.Tenant, in.ID, in.Digest)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			f(d)
+		})
+	})
+}
+
+// Results implements store.Log.
+func (l *checkLog) Results(ctx context.Context, f func(audit.ID)) (since time.Time, err error) {
+	partitions, err := l.scan.Partitions(ctx, l.stream)
+	if err != nil {
+		return since, err
+	}
+	begun := time.Now()
+	var mu sync.Mutex
+	err = l.each(ctx, partitions, func(ctx context.Context, p int) error {
+		start, end, err := l.scan.Bounds(ctx, l.stream, p)
+		if err != nil {
+			return err
+		}
+		first := time.Time{}
+		if start > 0 {
+			first = begun // nothing is left to tell how old the rest would be
+		}
+		seen := false
+		err = l.scan.Scan(ctx, l.stream, p, start, end, func(r sources.Record) {
+			if !seen && start > 0 {
+				first = r.Time
+			}
+			seen = true
+			for _, h := range r.Headers {
+				if h.Key != "result_id" {
+					continue
+				}
+				if id, err := audit.ParseID(string(h.Value)); err == nil {
+					mu.Lock()
+					f(id)
+					mu.Unlock()
+				}
+			}
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		if first.After(since) {
+			since = first
+		}
+		return err
+	})
+	return since, err
+}
+
+// printReport prints what the check found.
+func printReport(out io.Writer, r *store.Report) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "TOPIC\tPARTITION\tEPOCH\tOFFSETS\tMARKERS\tROWS\tREJECTED\tSKIPPED\tLOST")
+	for _, p := range r.Partitions {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d – %d\t%d\t%d\t%d\t%d\t%d\n", p.Topic, p.Partition, p.Epoch, p.Lo, p.Hi, p.Markers, p.Rows, p.Rejected, p.Skipped, p.Lost)
+	}
+	_ = t.Flush()
+	fmt.Fprintf(out, "\n%d interactions, %d delivered again, %d with another content under a known id, %d rejected\n", r.Interactions, r.Duplicates, r.IDConflicts, r.Rejected)
+	if r.Purged > 0 {
+		fmt.Fprintf(out, "%d interactions of months that retention deleted are counted as they were\n", r.Purged)
+	}
+	if l := r.Log; l != nil {
+		fmt.Fprintf(out, "%d messages that the log still holds and %d results that the stream must hold were looked up\n", l.Messages, l.Judged)
+	} else {
+		fmt.Fprintln(out, "The brokers were not asked: what the log holds was not compared with the store")
+	}
+	if x := r.Rollups; x != nil {
+		fmt.Fprintf(out, "%d hours of %s were counted again from what was written until %s and compared with the rollups\n", x.Hours, count(x.Days, "event day"), x.Through.Format(time.RFC3339))
+	}
+	if r.OK() {
+		fmt.Fprintln(out, "OK: every offset is covered once, every event has one verdict, the read model equals the facts.")
+		return
+	}
+	for _, f := range r.Faults {
+		fmt.Fprintf(out, "FAULT %s: %d", f.Code, f.Count)
+		if f.Topic != "" {
+			fmt.Fprintf(out, "  %s/%d epoch %d [%d, %d]", f.Topic, f.Partition, f.Epoch, f.Lo, f.Hi)
+		}
+		if len(f.Columns) > 0 {
+			fmt.Fprintf(out, "  columns %s", strings.Join(f.Columns, ", "))
+		}
+		for _, x := range slices.Concat(f.Cells, f.Events) {
+			fmt.Fprintf(out, "  %s", x)
+		}
+		fmt.Fprintln(out)
+	}
+}

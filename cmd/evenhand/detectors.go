@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/bias"
+	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/gate"
+	"github.com/evenhand/evenhand/detectors/linguistic"
+	"github.com/evenhand/evenhand/detectors/pii"
+	"github.com/evenhand/evenhand/detectors/rules"
+	"github.com/evenhand/evenhand/detectors/safety"
+	"github.com/evenhand/evenhand/detectors/terms"
+)
+
+// newAnalyzer lists the detectors: this is the one place that knows them all.
+func newAnalyzer(s settings) (*detectors.Analyzer, error) {
+	shipped, err := shippedPacks()
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.Rules.load(shipped)
+	if err != nil {
+		return nil, err
+	}
+	packs := byDetector(append(shipped, own...))
+	b, err := bias.New(packs.bias)
+	if err != nil {
+		return nil, err
+	}
+	sf, err := safety.New(packs.safety)
+	if err != nil {
+		return nil, err
+	}
+	g, err := gate.New(s.Detect.GateRules, s.Detect.GateExtraRules, byDetector(own).gates...)
+	if err != nil {
+		return nil, &settingsError{err}
+	}
+	t, err := terms.New(s.termsConfig())
+	if err != nil {
+		return nil, &settingsError{err}
+	}
+	l, err := linguistic.New(packs.wording)
+	if err != nil {
+		return nil, err
+	}
+	ds := []detectors.Detector{b, sf, g, t, l}
+	if s.PII.Enabled {
+		p, err := pii.New(s.PII.config(), append(packs.pii, packs.safety...)) // it reads the leaked numbers' rules, too
+		if err != nil {
+			return nil, err
+		}
+		ds = append(ds, p)
+	}
+	if s.Classifier.Enabled {
+		m, err := s.Classifier.load()
+		if err != nil {
+			return nil, err
+		}
+		ds = append(ds, classifier.New(m))
+	}
+	return detectors.NewAnalyzer(s.policy(), ds...)
+}
+
+// newMasking gives what the pipeline keeps of a record by pii.mask, nil for all of it.
+func newMasking(s settings) (func(context.Context, audit.Record) audit.Record, error) {
+	if s.PII.Mask != maskStore {
+		return nil, nil
+	}
+	m, err := newMasker(s)
+	if err != nil {
+		return nil, err
+	}
+	return m.Record, nil
+}
+
+// newMasker gives what masks texts that leave to a judging model by pii.mask, nil where they leave as they are. It finds
+// what the shipped packs find and those of rules.dir as they are now. Texts that the store gives under before_store are
+// masked already; those of a call in line are not.
+func newMasker(s settings) (*pii.Masker, error) {
+	if s.PII.Mask == maskOff {
+		return nil, nil
+	}
+	shipped, err := shippedPacks()
+	if err != nil {
+		return nil, err
+	}
+	own, err := s.Rules.load(shipped)
+	if err != nil {
+		return nil, err
+	}
+	packs := byDetector(append(shipped, own...))
+	d, err := pii.New(s.PII.config(), append(packs.pii, packs.safety...))
+	if err != nil {
+		return nil, err
+	}
+	return pii.NewMasker(d)
+}
+
+// shippedPacks loads the packs that come with the program.
+func shippedPacks() (all []*rules.Pack, err error) {
+	for _, fsys := range []fs.FS{bias.Packs(), safety.Packs(), gate.Packs(), pii.Packs(), linguistic.Packs()} {
+		packs, err := rules.Load(fsys)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, packs...)
+	}
+	return slices.Clip(all), nil
+}
+
+// packSet are rule packs by the detector that they belong to.
+type packSet struct{ bias, safety, gates, pii, wording []*rules.Pack }
+
+func byDetector(packs []*rules.Pack) (s packSet) {
+	for _, p := range packs {
+		of := &s.gates
+		switch {
+		case p.Ground != "":
+			of = &s.bias
+		case p.Category != "":
+			of = &s.safety
+		case p.PII:
+			of = &s.pii
+		case p.Wording != "":
+			of = &s.wording
+		}
+		*of = append(*of, p)
+	}
+	return s
+}

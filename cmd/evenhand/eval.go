@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+	"github.com/evenhand/evenhand/detectors/classifier/eval"
+)
+
+type evalCmd struct {
+	Data        []string `arg:"" help:"Labelled JSONL files, or folders of them." type:"existingpath"`
+	By          []string `help:"Who is judged: rules, classifier, all, terms (the list of phrases alone); several give a part each." default:"rules,classifier,all" placeholder:"WHO"`
+	Task        string   `help:"bias, toxicity, unsafe, or a safety category." default:"bias" placeholder:"TASK"`
+	Split       string   `help:"Rows of this split: dev, train, all." default:"dev" enum:"dev,train,all" placeholder:"SPLIT"`
+	Source      []string `help:"Only rows of these sources." placeholder:"NAME"`
+	Model       string   `help:"Model file instead of the one in the settings." type:"existingfile" placeholder:"FILE"`
+	Predictions string   `help:"Judge these answers instead: JSONL of {\"id\",\"score\"} and, if the answerer decides, \"flag\"." type:"existingfile" placeholder:"FILE"`
+	At          float64  `help:"Scores above it are flagged where predictions have no flag." default:"0.5" placeholder:"SCORE"`
+	Swaps       int      `help:"How often the group of each text is exchanged for another; 0 leaves it out." default:"2" placeholder:"N"`
+	Judge       bool     `help:"Ask the judging model instead (settings judge.*): its agreement with the labels, with itself, and its cost."`
+	Repeats     int      `help:"How often the judge is asked about each text; texts and criteria stand in another order each time." default:"1" placeholder:"N"`
+	Limit       int      `help:"Ask the judge about so many texts, chosen by a hash of their id; 0 asks about all." default:"200" placeholder:"N"`
+	HTML        string   `help:"Write a page with plots, too." name:"html" placeholder:"FILE"`
+	JSON        bool     `help:"Print JSON." name:"json"`
+}
+
+func (evalCmd) Help() string {
+	return `Judges what the detectors say of labelled texts. Recall never stands without the rate of false positives (FPR), which
+has the upper end of its 95 % interval beside it.
+
+Examples:
+  evenhand eval detectors/classifier/data
+  evenhand eval mine.jsonl --split all --by rules,classifier --html eval.html
+  evenhand eval mine.jsonl --predictions other-tool.jsonl --json
+  OPENAI_API_KEY=… evenhand eval mine.jsonl --judge --repeats 3`
+}
+
+// Run judges and prints.
+func (cmd *evalCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if !slices.Contains(eval.Tasks(), cmd.Task) {
+		return &settingsError{fmt.Errorf("--task: %q is not one of %v", cmd.Task, eval.Tasks())}
+	}
+	all, err := readData(cmd.Data)
+	if err != nil {
+		return err
+	}
+	rows := slices.DeleteFunc(all, func(r dataset.Row) bool {
+		split := cmd.Split == "all" || r.Split == cmd.Split || r.Split == "" && cmd.Split == "train"
+		return !split || len(cmd.Source) > 0 && !slices.Contains(cmd.Source, r.Source)
+	})
+	if len(rows) == 0 {
+		return &settingsError{errors.New("no rows of that split and source; --split all takes every row")}
+	}
+	if cmd.Judge {
+		return cmd.askJudge(ctx, c, std, rows)
+	}
+	var reports []*eval.Report
+	if cmd.Predictions != "" {
+		said, err := readPredictions(cmd.Predictions, cmd.At)
+		if err != nil {
+			return err
+		}
+		reports = append(reports, eval.Evaluate(rows, func(r *dataset.Row) (eval.Answer, bool) { a, ok := said[r.ID]; return a, ok }, nil,
+			eval.Options{Task: cmd.Task, By: cmd.Predictions}))
+	} else if reports, err = cmd.judge(ctx, c, rows); err != nil {
+		return err
+	}
+	return cmd.write(std.out, reports)
+}
+
+// judge asks the detectors.
+func (cmd *evalCmd) judge(ctx context.Context, c *cli, rows []dataset.Row) (reports []*eval.Report, err error) {
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return nil, err
+	}
+	if cmd.Model != "" {
+		s.Classifier.Model = cmd.Model
+	}
+	s.Classifier.Enabled = true
+	m, err := s.Classifier.load()
+	if err != nil {
+		return nil, err
+	}
+	a, err := newAnalyzer(s)
+	if err != nil {
+		return nil, err
+	}
+	j := answerer{analyzer: a, classifier: classifier.New(m), task: cmd.Task}
+	for _, by := range cmd.By {
+		ask, ok := map[string]func(context.Context, string) eval.Answer{"rules": j.rules, "classifier": j.learned, "all": j.all, "terms": j.terms}[by]
+		if !ok {
+			return nil, &settingsError{fmt.Errorf("--by: %q is not one of rules, classifier, all, terms", by)}
+		}
+		score := func(text string) eval.Answer { return ask(ctx, text) }
+		reports = append(reports, eval.Evaluate(rows, func(r *dataset.Row) (eval.Answer, bool) { return score(r.Text), true }, score,
+			eval.Options{Task: cmd.Task, By: by, Model: m.Meta.Version, Swaps: cmd.Swaps}))
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return reports, nil
+}
+
+// answerer gives the detectors' answers to one task.
+type answerer struct {
+	analyzer   *detectors.Analyzer
+	classifier *classifier.Detector
+	task       string
+}
+
+func (j *answerer) about(kind string) bool {
+	switch j.task {
+	case classifier.Bias.String():
+		return strings.HasPrefix(kind, "charter.") || strings.HasPrefix(kind, "terms.")
+	case classifier.Toxicity.String():
+		return kind == "toxicity"
+	case eval.Unsafe:
+		return strings.HasPrefix(kind, "safety.")
+	}
+	return kind == "safety."+j.task
+}
+
+// rules answers by all detectors that are not learned: the sum of the response's findings, capped at 1.
+func (j *answerer) rules(ctx context.Context, text string) eval.Answer {
+	return j.found(ctx, text, func(f *audit.Finding) bool { return !strings.HasPrefix(f.Rule, classifier.ID+".") })
+}
+
+// terms answers by the list of phrases alone.
+func (j *answerer) terms(ctx context.Context, text string) eval.Answer {
+	return j.found(ctx, text, func(f *audit.Finding) bool { return strings.HasPrefix(f.Kind, "terms.") })
+}
+
+func (j *answerer) found(ctx context.Context, text string, by func(*audit.Finding) bool) (out eval.Answer) {
+	v := j.analyzer.Analyze(ctx, &audit.Interaction{Domain: audit.General, Response: text})
+	var sum audit.Score
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		if !by(f) {
+			continue
+		}
+		if j.about(f.Kind) || j.task == classifier.Toxicity.String() && f.Abusive {
+			out.Flagged = true
+			sum += f.Score
+			if f.Ground != "" {
+				out.Grounds = append(out.Grounds, f.Ground)
+			}
+		}
+	}
+	out.Score = sum.Capped().Float()
+	return out
+}
+
+func (j *answerer) learned(_ context.Context, text string) (out eval.Answer) {
+	s := j.classifier.Scores(j.analyzer.Prepare(&audit.Interaction{Domain: audit.General, Response: text}), audit.Output)
+	for _, h := range classifier.Heads() {
+		if h.String() == j.task || j.task == eval.Unsafe && h > classifier.Toxicity {
+			out.Score = max(out.Score, s.Heads[h])
+			out.Flagged = out.Flagged || s.Flagged[h]
+		}
+	}
+	out.Grounds = s.Grounds
+	return out
+}
+
+// all answers as a verdict does: either suffices. The score is that of two independent witnesses.
+func (j *answerer) all(ctx context.Context, text string) eval.Answer {
+	r, l := j.rules(ctx, text), j.learned(ctx, text)
+	out := eval.Answer{Score: 1 - (1-r.Score)*(1-l.Score), Flagged: r.Flagged || l.Flagged, Grounds: r.Grounds}
+	if !r.Flagged {
+		out.Grounds = l.Grounds
+	}
+	return out
+}
+
+// readPredictions reads another program's answers.
+func readPredictions(path string, at float64) (map[string]eval.Answer, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--predictions: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	out := map[string]eval.Answer{}
+	s := bufio.NewScanner(f)
+	for line := 1; s.Scan(); line++ {
+		var p struct {
+			ID    string   `json:"id"`
+			Score *float64 `json:"score"`
+			Flag  *bool    `json:"flag"`
+		}
+		if json.Unmarshal(s.Bytes(), &p) != nil || p.ID == "" || p.Score == nil {
+			return nil, &settingsError{fmt.Errorf("--predictions line %d: want {\"id\":\"…\",\"score\":0.5}", line)}
+		}
+		a := eval.Answer{Score: *p.Score, Flagged: *p.Score > at}
+		if p.Flag != nil {
+			a.Flagged = *p.Flag
+		}
+		out[p.ID] = a
+	}
+	return out, s.Err()
+}
+
+func (cmd *evalCmd) write(out io.Writer, reports []*eval.Report) error {
+	if cmd.HTML != "" {
+		f, err := os.Create(cmd.HTML)
+		if err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
+		if err := errors.Join(eval.HTML(f, "Evenhand: detection figures", reports), f.Close()); err != nil {
+			return fmt.Errorf("--html: %w", err)
+		}
+	}
+	if cmd.JSON {
+		enc := json.NewEncoder(out)
+		enc.SetIndent("", "  ")
+		return enc.Encode(reports)
+	}
+	for i, r := range reports {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		if err := r.Text(out); err != nil {
+			return err
+		}
+	}
+	return nil
+}

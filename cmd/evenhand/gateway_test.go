@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/evenhand/evenhand/internal/llm/llmtest"
+)
+
+// The gateway end to end: calls go through to a provider, one is blocked, and both are on record.
+func TestGateway(t *testing.T) {
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		said := "The capital of France is Paris."
+		if strings.Contains(string(b), "lead") {
+			said = "Women are too emotional to be good executives."
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"id":"c","model":"gpt-x","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}`, said)
+	}))
+	t.Cleanup(provider.Close)
+	u := startUp(t, t.TempDir(), "--set", "gateway.enabled=true", "--set", "gateway.base_url="+provider.URL+"/v1", "--set", "gateway.guard.domain=hr", "--set", "gateway.guard.bias_action=block")
+	for _, tc := range []struct {
+		ask, want string
+		status    int
+	}{{"Where is Paris?", `"content":"The capital of France is Paris."`, 200}, {"Who should lead?", `"code":"evenhand_blocked"`, 400}} {
+		status, body := u.post("/v1/chat/completions", "application/json", `{"model":"gpt-x","messages":[{"role":"user","content":"`+tc.ask+`"}]}`)
+		if status != tc.status || !strings.Contains(body, tc.want) {
+			t.Errorf("%s: %d %s", tc.ask, status, body)
+		}
+	}
+	u.arrived(2)
+	if n := u.count("SELECT count() AS n FROM interactions FINAL WHERE provider = '127.0.0.1' AND status = 'blocked' AND response_tokens = 7"); n != 1 {
+		t.Errorf("%d blocked calls on record", n)
+	}
+}
+
+// With replays on, an answer that does not pass is asked for again before it goes out, in one piece and held as a stream; every round is on
+// record and counted.
+func TestGatewayReplays(t *testing.T) {
+	var asked atomic.Int64
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		b, _ := io.ReadAll(r.Body)
+		said := "Bob is too old."
+		if strings.Contains(string(b), "age says nothing") { // what the validator found in the first
+			said = "Ask the team."
+		}
+		if strings.Contains(string(b), `"stream":true`) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: {\"id\":\"c\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":%q},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", said)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"id":"c","model":"gpt-x","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}`, said)
+	}))
+	t.Cleanup(provider.Close)
+	judge := scripted(t, func(llmtest.Asked) llmtest.Reply { return llmtest.Fail(http.StatusTeapot) }) // the provider answers again, not the judge's server
+	dir := t.TempDir()
+	u := startUp(t, dir, "--set", "judge.base_url="+judge, "--set", "judge.select.random_percent=0", "--set", "judge.select.band=0",
+		"--set", "gateway.enabled=true", "--set", "gateway.base_url="+provider.URL+"/v1", "--set", "gateway.replay.rounds=2", "--set", "gateway.stream=hold")
+	for form, want := range map[string]string{"": `"message":{"role":"assistant","content":"Ask the team."}`, `,"stream":true`: `"delta":{"content":"Ask the team.","role":"assistant"}`} {
+		status, body := u.post("/v1/chat/completions", "application/json", `{"model":"gpt-x","messages":[{"role":"user","content":"Who should lead?"}]`+form+`}`)
+		if status != http.StatusOK || !strings.Contains(body, want) || strings.Contains(body, "old") || form != "" && !strings.Contains(body, `"replay":{"rounds":1,"kept":1,"stop":"passed"`) {
+			t.Errorf("%s: %d %s", form, status, body)
+		}
+	}
+	if n := asked.Load(); n != 4 {
+		t.Errorf("the provider was asked %d times", n)
+	}
+	u.arrived(4)
+	for what, want := range map[string]int{
+		"NOT startsWith(given_id, 'replay/') AND status = 'blocked'": 2, // nobody got them
+		"startsWith(given_id, 'replay/') AND status = 'success'":     2,
+		"provider = '127.0.0.1' AND model = 'gpt-x'":                 4,
+	} {
+		if n := u.count("SELECT count() AS n FROM interactions FINAL WHERE " + what); n != want {
+			t.Errorf("%d rows with %s, want %d", n, what, want)
+		}
+	}
+	if r := evenhand(t, "", "replay", "stats", "--data-dir", dir); r.code != 0 || !strings.HasPrefix(r.out, "2 calls replayed in 2 rounds") || !strings.Contains(r.out, "2 mended") {
+		t.Errorf("%+v", r)
+	}
+	u.checked()
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/evenhand/evenhand/detectors/rules"
+)
+
+type rulesSettings struct {
+	// Dir holds packs of the operator's own beside the shipped ones; "" for none.
+	Dir string `koanf:"dir"`
+	// Poll is how often the files of Dir are looked at, 100ms..1h; 0 leaves it to SIGHUP.
+	Poll time.Duration `koanf:"poll"`
+}
+
+func (r rulesSettings) validate() error {
+	if r.Poll != 0 && (r.Poll < 100*time.Millisecond || r.Poll > time.Hour) {
+		return fmt.Errorf("rules.poll: %v is neither 0 nor in 100ms..1h", r.Poll)
+	}
+	return nil
+}
+
+// load reads the packs of rules.dir, none where that is not set. They keep what shipped packs keep, and share
+// no id with those.
+func (r rulesSettings) load(shipped []*rules.Pack) ([]*rules.Pack, error) {
+	if r.Dir == "" {
+		return nil, nil
+	}
+	if _, err := os.ReadDir(r.Dir); err != nil {
+		return nil, &settingsError{fmt.Errorf("rules.dir: %w", err)}
+	}
+	own, err := rules.Load(os.DirFS(r.Dir))
+	if faults := rules.Faults(err); len(faults) > 0 {
+		return nil, &settingsError{&packFaults{r.Dir, faults}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	faults := slices.Concat(rules.Lint(own), rules.Twice(slices.Concat(shipped, own)), rules.Test(own))
+	if len(faults) > 0 {
+		return nil, &settingsError{&packFaults{r.Dir, faults}}
+	}
+	return own, nil
+}
+
+// files tells the packs' files apart from other ones under the same names: their names, sizes and times.
+func (r rulesSettings) files() string {
+	var names []string
+	for _, glob := range []string{"*.yaml", filepath.Join("packs", "*.yaml")} {
+		found, err := filepath.Glob(filepath.Join(r.Dir, glob))
+		if err != nil {
+			return ""
+		}
+		names = append(names, found...)
+	}
+	var b strings.Builder
+	for _, name := range names {
+		if info, err := os.Stat(name); err == nil { // of what a link points to
+			fmt.Fprintln(&b, name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String()
+}
+
+// packFaults are the faults of own packs. They say where, not what stands there: they reach logs.
+type packFaults struct {
+	dir    string
+	faults []rules.Fault
+}
+
+func (e *packFaults) Error() string {
+	var errs []error
+	for _, f := range e.faults {
+		errs = append(errs, fmt.Errorf("rules.dir: %s", strings.TrimSuffix(rules.Fault{Where: f.Where, Rule: f.Rule, Field: f.Field}.Error(), ": ")))
+	}
+	errs = append(errs, fmt.Errorf("what is wrong: evenhand rules lint --dir %s; evenhand rules test --dir %s", e.dir, e.dir))
+	return errors.Join(errs...).Error()
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/retention"
+)
+
+func TestRetentionSettings(t *testing.T) {
+	for _, tc := range []struct{ name, yaml, want string }{
+		{"a tenant of its own", "retention: {text_days: 90, row_days: 400, tenants: {acme: {text_days: 30}, bank: {profile: eu_high_risk}}}", ""},
+		{"all faults at once", "retention: {text_days: 0, profile: eu, tenants: {acme: {text_day: 30}, beta: {row_days: 10}}}",
+			`retention.text_days: 0 is not|retention.profile: "eu" is neither|retention.tenants.acme: says nothing|retention.tenants.acme: unknown text_day; it takes text_days|jobs.retention.schedule`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "c.yaml")
+			if err := os.WriteFile(file, []byte(tc.yaml), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			c := cli{Config: file}
+			if tc.want != "" {
+				c.Set = []string{"jobs.retention.schedule=sometimes"}
+			}
+			s, err := c.load(defaultSettings())
+			if tc.want == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				k := s.Retention.config()
+				if k.TextDays != 90 || k.Tenants["acme"] != (retention.Override{TextDays: 30}) || k.Tenants["bank"].Profile != retention.EUHighRisk || s.Retention.shortest() != 30 {
+					t.Errorf("%+v", k)
+				}
+				return
+			}
+			for want := range strings.SplitSeq(tc.want, "|") {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v lacks %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestDoctorSaysWhatTheLimitsMean(t *testing.T) {
+	s := defaultRetention()
+	for _, tc := range []struct {
+		profile     string
+		days        int
+		state, says string
+	}{
+		{"default", 180, "warn", "AI Act Art. 19 and 26(6)"},
+		{"default", 200, "ok", "texts 200 days"},
+		{"eu_high_risk", 180, "warn", "shorter than six months: the longer one holds"},
+		{"eu_high_risk", 190, "ok", "six calendar months and a day at least"},
+	} {
+		s.Profile, s.TextDays = tc.profile, tc.days
+		if d := s.diagnose(); d.State != tc.state || !strings.Contains(d.Says, tc.says) {
+			t.Errorf("%s %d: %+v", tc.profile, tc.days, d)
+		}
+	}
+	for ms, want := range map[string]string{"604800000": "", "15552000000": "", "15552000001": "keeps texts 180 days, the store 180 days", "-1": "keeps texts without limit", "": ""} {
+		got := topicOutlasts(kafkaconn.TopicState{Name: kafkaconn.Interactions, Config: map[string]string{"retention.ms": ms}}, 180)
+		if want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", ms, got, want)
+		}
+	}
+}

@@ -1,0 +1,400 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/retention"
+)
+
+type retainCmd struct {
+	Plan   retainPlanCmd   `cmd:"" help:"Say what a run would drop, and change nothing."`
+	Run    retainRunCmd    `cmd:"" help:"Run the job now."`
+	Status retainStatusCmd `cmd:"" help:"Say what was dropped and what is kept."`
+	Hold   retainHoldCmd   `cmd:"" help:"Place, list and release legal holds."`
+	Class  retainClassCmd  `cmd:"" help:"Give tenants partitions of their own."`
+}
+
+func (retainCmd) Help() string {
+	return `Texts and users go retention.text_days after the day of their event; facts without text go retention.row_days after the month,
+once its rollups were proved equal to them and a day passed. The job 'retention' does it every night.
+
+Examples:
+  evenhand retention plan
+  evenhand retention plan --at 2027-06-01 --json
+  evenhand retention hold add acme --from 2026-11-01 --to 2026-11-08 --reason case-4711
+  evenhand retention class assign acme brief --text-days 30 --row-days 365`
+}
+
+// retainFlags open the store for retention.
+type retainFlags struct {
+	storeFlags
+	JSON bool `help:"Print JSON." name:"json"`
+}
+
+// use opens the store and hands over a Retention of the settings.
+func (f retainFlags) use(c *cli, do func(s settings, conn driver.Conn, r *retention.Retention) error) error {
+	s, conn, err := f.open(c, engine.Writer)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	r, err := retention.New(conn, s.ClickHouse.Database, s.Retention.config(), retention.Options{Cluster: s.ClickHouse.Cluster})
+	if err != nil {
+		return &settingsError{err}
+	}
+	return do(s, conn, r)
+}
+
+type retainPlanCmd struct {
+	retainFlags
+	At string `help:"As if it were this day (YYYY-MM-DD); now when not given." placeholder:"DATE"`
+}
+
+func (retainPlanCmd) Help() string {
+	return `Reads what is due by what is stored now and proves rollups, but writes nothing. Exit status 3 when a month is due that cannot go
+until something is mended.`
+}
+
+// Run prints the plan.
+func (cmd *retainPlanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	at, err := dayFlag("--at", cmd.At)
+	if err != nil {
+		return err
+	}
+	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
+		p, err := r.Plan(ctx, at)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			err = printJSON(std.out, p)
+		} else {
+			printPlan(std.out, p)
+		}
+		for _, w := range p.Waiting {
+			if err == nil && w.Until.IsZero() {
+				return exitCode(3)
+			}
+		}
+		return err
+	})
+}
+
+func printPlan(out io.Writer, p *retention.Plan) {
+	if len(p.Steps) == 0 {
+		fmt.Fprintf(out, "Nothing is due on %s.\n", p.At.Format(time.DateOnly))
+	} else {
+		t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ACTION\tTABLE\tCLASS\tFROM\tTENANTS\tROWS\tHELD\tBYTES")
+		for _, s := range p.Steps {
+			var names []string
+			for _, x := range s.Tenants {
+				if x.Tenant != "" {
+					names = append(names, x.Tenant)
+				}
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", s.Action, s.Object, s.Class, s.Period.Format(time.DateOnly), cut(strings.Join(names, ","), 40), s.Rows, s.Held, s.Bytes)
+		}
+		_ = t.Flush()
+	}
+	for _, w := range p.Waiting {
+		until := ""
+		if !w.Until.IsZero() {
+			until = "; goes on from " + w.Until.Format("2006-01-02 15:04 MST")
+		}
+		fmt.Fprintf(out, "%s of %s waits: %s%s\n", w.Month.Format("2006-01"), w.Tenant, w.Why, until)
+	}
+	if !p.OldestText.IsZero() {
+		fmt.Fprintf(out, "The oldest text is of %s.\n", p.OldestText.Format(time.DateOnly))
+	}
+}
+
+func dayFlag(name, value string) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(layout, value); err == nil {
+			return t.UTC(), nil
+		}
+	}
+	return time.Time{}, &settingsError{fmt.Errorf("%s: %q is not a day such as 2026-11-22, or a time such as 2026-11-22T10:00:00Z", name, value)}
+}
+
+type retainRunCmd struct {
+	storeFlags
+	JSON bool `help:"Print the outcome as JSON." name:"json"`
+}
+
+func (retainRunCmd) Help() string {
+	return `The same as 'evenhand jobs run retention': it is recorded among the job's runs and may run beside the leader's.`
+}
+
+// Run runs the job.
+func (cmd *retainRunCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	run := jobsRunCmd{storeFlags: cmd.storeFlags, Name: jobRetention, JSON: cmd.JSON}
+	return run.Run(ctx, c, std)
+}
+
+type retainStatusCmd struct{ retainFlags }
+
+// Run prints the status.
+func (cmd *retainStatusCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	return cmd.use(c, func(s settings, _ driver.Conn, r *retention.Retention) error {
+		st, err := r.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return printJSON(std.out, st)
+		}
+		fmt.Fprintln(std.out, s.Retention.diagnose().Says)
+		day := func(t time.Time) string {
+			if t.IsZero() {
+				return "none"
+			}
+			return t.Format(time.DateOnly)
+		}
+		fmt.Fprintf(std.out, "oldest text %s, oldest row %s; %d holds in force keep %d texts\n", day(st.OldestText), day(st.OldestRow), st.Holds, st.HeldTexts)
+		fmt.Fprintf(std.out, "%d months frozen, %d deleted with %d interactions\n", st.Frozen, st.Purged, st.PurgedRows)
+		fmt.Fprintf(std.out, "%d old parts are still on the disk, %d were set aside by the server, %d steps were broken off\n", st.Inactive, st.Detached, st.Interrupted)
+		if len(st.Totals) > 0 {
+			t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "\nACTION\tTABLE\tSTEPS\tROWS\tHELD\tBYTES\tFIRST\tLAST\tAT")
+			for _, x := range st.Totals {
+				fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n", x.Action, x.Object, x.Steps, x.Rows, x.Held, x.Bytes, day(x.First), day(x.Last), x.At.Format("2006-01-02 15:04"))
+			}
+			_ = t.Flush()
+		}
+		return nil
+	})
+}
+
+type retainHoldCmd struct {
+	Add     holdAddCmd     `cmd:"" help:"Keep what would be dropped: events, a range of time, or a user."`
+	List    holdListCmd    `cmd:"" help:"List the holds."`
+	Release holdReleaseCmd `cmd:"" help:"Release a hold: what it kept goes at the next run."`
+}
+
+type holdAddCmd struct {
+	retainFlags
+	Tenant string   `arg:"" help:"Tenant."`
+	Event  []string `help:"Id of an interaction; repeatable." placeholder:"UUID"`
+	From   string   `help:"Start of a range of event time: a day or a time." placeholder:"TIME"`
+	To     string   `help:"Its end, exclusive." placeholder:"TIME"`
+	User   string   `help:"User id." placeholder:"ID"`
+	Reason string   `help:"Code of the case, no words: it outlives the texts." required:"" placeholder:"CODE"`
+	By     string   `help:"Who places it; the system user when not given." placeholder:"NAME"`
+}
+
+func (holdAddCmd) Help() string {
+	return `Copies are made when the texts would be dropped; the rows stay where they are. What was dropped before is gone.
+
+Examples:
+  evenhand retention hold add acme --event 64ecc60e-d487-5b0e-b92c-76b9fa175014 --reason case-4711
+  evenhand retention hold add acme --from 2026-11-01 --to 2026-11-08 --reason case-4711
+  evenhand retention hold add acme --user u-17 --reason case-4711 --by ann`
+}
+
+// Run places a hold.
+func (cmd *holdAddCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	h := retention.Hold{Tenant: cmd.Tenant, User: cmd.User, Reason: cmd.Reason, By: me(cmd.By)}
+	var errs [2]error
+	h.From, errs[0] = dayFlag("--from", cmd.From)
+	h.To, errs[1] = dayFlag("--to", cmd.To)
+	err := errors.Join(errs[:]...)
+	for _, e := range cmd.Event {
+		id, perr := audit.ParseID(e)
+		if perr != nil {
+			err = errors.Join(err, fmt.Errorf("--event: %q is not a UUID", e))
+		}
+		h.Events = append(h.Events, id)
+	}
+	if err != nil {
+		return &settingsError{err}
+	}
+	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
+		h, dropping, err := r.Place(ctx, h)
+		if err != nil {
+			return asUsage(err)
+		}
+		if cmd.JSON {
+			return printJSON(std.out, map[string]any{"hold": h.ID.String(), "placed_at": h.At, "may_be_gone": dropping})
+		}
+		fmt.Fprintf(std.out, "hold %s is in force\n", h.ID)
+		for _, d := range dropping {
+			fmt.Fprintf(std.out, "a run is dropping texts of %s at this moment: look whether the hold keeps them with 'evenhand retention hold list'\n", d.Format(time.DateOnly))
+		}
+		return nil
+	})
+}
+
+// asUsage makes a fault of what was given one of usage.
+func asUsage(err error) error {
+	if audit.KindOf(err) == audit.KindInvalid {
+		return &settingsError{err}
+	}
+	return err
+}
+
+// me is who acts: the name that was given, or the system's.
+func me(given string) string {
+	if given != "" {
+		return given
+	}
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return "unknown"
+}
+
+type holdListCmd struct{ retainFlags }
+
+// Run lists the holds.
+func (cmd *holdListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
+		holds, err := r.Holds(ctx)
+		if err != nil {
+			return err
+		}
+		type listed struct {
+			ID string `json:"hold"`
+			retention.Hold
+			Events []string `json:"events,omitempty"`
+		}
+		out := []listed{}
+		for _, h := range holds {
+			l := listed{ID: h.ID.String(), Hold: h}
+			for _, id := range h.Events {
+				l.Events = append(l.Events, id.String())
+			}
+			out = append(out, l)
+		}
+		if cmd.JSON {
+			return printJSON(std.out, out)
+		}
+		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "HOLD\tTENANT\tNAMES\tREASON\tPLACED\tBY\tTEXTS KEPT\tRELEASED")
+		for _, h := range out {
+			names, released := "a user", ""
+			switch {
+			case len(h.Events) > 0:
+				names = count(len(h.Events), "event")
+			case !h.ByUser:
+				names = h.From.Format("2006-01-02T15:04") + " – " + h.To.Format("2006-01-02T15:04")
+			}
+			if !h.Active() {
+				released = h.ReleasedAt.Format(time.DateOnly) + " by " + h.ReleasedBy
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", h.ID, h.Tenant, names, h.Reason, h.At.Format(time.DateOnly), h.By, h.Texts, released)
+		}
+		return t.Flush()
+	})
+}
+
+type holdReleaseCmd struct {
+	retainFlags
+	ID string `arg:"" help:"The hold's id, see 'hold list'."`
+	By string `help:"Who releases it; the system user when not given." placeholder:"NAME"`
+}
+
+// Run releases a hold.
+func (cmd *holdReleaseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	id, err := audit.ParseID(cmd.ID)
+	if err != nil {
+		return &settingsError{fmt.Errorf("ID: %q is not a UUID", cmd.ID)}
+	}
+	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
+		h, err := r.Release(ctx, id, me(cmd.By))
+		if err != nil {
+			return asUsage(err)
+		}
+		if cmd.JSON {
+			return printJSON(std.out, map[string]any{"hold": h.ID.String(), "released_at": h.ReleasedAt})
+		}
+		fmt.Fprintf(std.out, "hold %s is released since %s; what it kept goes at the next run\n", h.ID, h.ReleasedAt.Format(time.RFC3339))
+		return nil
+	})
+}
+
+type retainClassCmd struct {
+	Assign classAssignCmd `cmd:"" help:"Write a tenant's texts into a class from a day on."`
+	List   classListCmd   `cmd:"" help:"List the assignments."`
+}
+
+type classAssignCmd struct {
+	retainFlags
+	Tenant   string `arg:"" help:"Tenant."`
+	Class    string `arg:"" help:"Class: up to 16 of a-z, 0-9 and _; 'std' is that of all others."`
+	TextDays int    `help:"Days that the class keeps texts." placeholder:"DAYS"`
+	RowDays  int    `help:"Days that it keeps rows." placeholder:"DAYS"`
+	From     string `help:"First event day (YYYY-MM-DD); the first that can be assigned when not given." placeholder:"DATE"`
+	By       string `help:"Who assigns it; the system user when not given." placeholder:"NAME"`
+}
+
+func (classAssignCmd) Help() string {
+	return `An event keeps its class for ever, so a class can be assigned for days after tomorrow only, and never taken back. At most 8 classes.
+Limits in retention.tenants stand above those of a class; the class then only gives the tenant partitions of its own.
+
+Examples:
+  evenhand retention class assign acme brief --text-days 30 --row-days 365
+  evenhand retention class assign acme std --from 2027-01-01`
+}
+
+// Run assigns a class.
+func (cmd *classAssignCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	from, err := dayFlag("--from", cmd.From)
+	if err != nil {
+		return err
+	}
+	if from.IsZero() {
+		from = retention.FirstDay(time.Now())
+	}
+	return cmd.use(c, func(s settings, conn driver.Conn, _ *retention.Retention) error {
+		a, err := retention.NewClasses(conn, s.ClickHouse.Database).Assign(ctx, retention.Assignment{
+			Tenant: cmd.Tenant, Class: cmd.Class, TextDays: cmd.TextDays, RowDays: cmd.RowDays, From: from, By: me(cmd.By)}, s.Retention.config())
+		if err != nil {
+			return asUsage(err)
+		}
+		if cmd.JSON {
+			return printJSON(std.out, a)
+		}
+		fmt.Fprintf(std.out, "texts of %s are written into class %s from %s on\n", a.Tenant, a.Class, a.From.Format(time.DateOnly))
+		return nil
+	})
+}
+
+type classListCmd struct{ retainFlags }
+
+// Run lists the assignments.
+func (cmd *classListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	return cmd.use(c, func(s settings, conn driver.Conn, _ *retention.Retention) error {
+		list, err := retention.NewClasses(conn, s.ClickHouse.Database).List(ctx)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			if list == nil {
+				list = []retention.Assignment{}
+			}
+			return printJSON(std.out, list)
+		}
+		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "TENANT\tCLASS\tFROM\tTEXT DAYS\tROW DAYS\tASSIGNED\tBY")
+		for _, a := range list {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\n", a.Tenant, a.Class, a.From.Format(time.DateOnly), a.TextDays, a.RowDays, a.At.Format("2006-01-02 15:04"), a.By)
+		}
+		return t.Flush()
+	})
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+	"github.com/evenhand/evenhand/detectors/classifier/train"
+)
+
+type trainCmd struct {
+	Data     []string           `arg:"" help:"Labelled JSONL files, or folders of them (see detectors/classifier/data)." type:"existingpath"`
+	Out      string             `help:"Model file to write; the card stands beside it as .md." default:"model.bin" placeholder:"FILE"`
+	Seed     uint64             `help:"Same data, recipe and seed give the same bytes." default:"1"`
+	Epochs   int                `help:"Passes over the data; 0 takes the recipe's." default:"0" placeholder:"N"`
+	LeaveOut []string           `help:"Sources that are not learnt from, to be judged on." placeholder:"SOURCE"`
+	Quota    map[string]int     `help:"Most rows of a source." placeholder:"SOURCE=ROWS"`
+	Weight   map[string]float64 `help:"What a row of a source counts." placeholder:"SOURCE=FACTOR"`
+	Silent   []string           `help:"Heads that are learnt and never answer; 'none' lets all answer that keep their bounds." placeholder:"HEAD"`
+	Swaps    int                `help:"Counterfactuals of each row that mentions a group; -1 takes the recipe's." default:"-1" placeholder:"N"`
+}
+
+func (trainCmd) Help() string {
+	return `Learns the classifier's model on this machine, in minutes, from files such as
+
+  {"id":"1","text":"…","label":{"bias":1},"characteristic":["age"],"split":"train","source":"mine"}
+
+A label that is missing is unknown. Rows with split "dev" are kept for 'evenhand eval'. "teacher":{"bias":0.83} gives a
+larger model's probability to learn from. Use the model with the setting classifier.model.
+
+Example:
+  evenhand train detectors/classifier/data mine.jsonl --out mine.bin`
+}
+
+// Run trains a model and writes it with its card.
+func (cmd *trainCmd) Run(std *stdio) error {
+	rows, err := readData(cmd.Data)
+	if err != nil {
+		return err
+	}
+	r := train.DefaultRecipe()
+	r.Seed, r.LeaveOut = cmd.Seed, cmd.LeaveOut
+	if cmd.Epochs > 0 {
+		r.Epochs = cmd.Epochs
+	}
+	if len(cmd.Silent) > 0 {
+		r.Silent = cmd.Silent
+	}
+	if cmd.Swaps >= 0 {
+		r.Swaps = cmd.Swaps
+	}
+	maps.Copy(r.Quota, cmd.Quota)
+	maps.Copy(r.Weight, cmd.Weight)
+	res, err := train.Train(rows, r, func(format string, a ...any) { fmt.Fprintf(std.err, format+"\n", a...) })
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(cmd.Out, res.File, 0o644); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	card := strings.TrimSuffix(cmd.Out, filepath.Ext(cmd.Out)) + ".md"
+	if err := os.WriteFile(card, []byte(res.Card(r)), 0o644); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	fmt.Fprintf(std.out, "model %s: %s, card %s\n", res.Model.Meta.Version, cmd.Out, card)
+	return nil
+}
+
+// readData reads files and the .jsonl files of folders, in the order of their names.
+func readData(paths []string) (rows []dataset.Row, err error) {
+	for _, path := range paths {
+		files := []string{path}
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if files, err = filepath.Glob(filepath.Join(path, "*.jsonl")); err != nil || len(files) == 0 {
+				return nil, &settingsError{fmt.Errorf("%s: no .jsonl files in it", path)}
+			}
+			slices.Sort(files)
+		}
+		for _, f := range files {
+			read, err := dataset.ReadFile(f)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, read...)
+		}
+	}
+	return rows, nil
+}

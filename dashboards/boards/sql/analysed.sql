@@ -1,0 +1,2 @@
+SELECT sum(analysed) AS analysed
+FROM {{rolled "all"}}

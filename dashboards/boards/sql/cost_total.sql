@@ -1,0 +1,2 @@
+SELECT sum(cost_micro_usd) / 1000000 AS usd
+FROM {{rolled "all"}}

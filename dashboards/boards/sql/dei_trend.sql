@@ -1,0 +1,1 @@
+{{kindTrend "NOT match(value, '^(charter|safety|gate)[.]')"}}

@@ -1,0 +1,2 @@
+SELECT countIf(status = 'abandoned') AS abandoned
+FROM {{judged}}

@@ -1,0 +1,7 @@
+SELECT {{wilson}}
+FROM
+(
+    SELECT countIf(beside IN ('both', 'neither')) AS k, count() AS n
+    FROM {{beside}}
+)
+WHERE n > 0

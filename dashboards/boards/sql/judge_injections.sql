@@ -1,0 +1,2 @@
+SELECT countIf(has(kinds, 'judge.injection_attempt')) AS attempts
+FROM {{judged}}

@@ -1,0 +1,2 @@
+SELECT countIf(status = 'done') AS judged
+FROM {{judged}}

@@ -1,0 +1,2 @@
+SELECT countIf(status IN ('failed', 'skipped')) AS waiting
+FROM {{judged}}

@@ -1,0 +1,1 @@
+SELECT count() AS parts FROM system.parts WHERE active AND database = currentDatabase()

@@ -1,0 +1,1 @@
+{{kindTrend "startsWith(value, 'safety.')"}}

@@ -1,0 +1,6 @@
+SELECT {{wilson}}
+FROM
+(
+    SELECT sumIf(counted, dim = 'outcome') AS k, sumIf(analysed, dim = 'all') AS n
+    FROM {{rolledWhere "value IN ('', 'unsafe')" "all" "outcome"}}
+)

@@ -1,1 +1,0 @@
-SETTINGS do_not_merge_across_partitions_select_final = 1

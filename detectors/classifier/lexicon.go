@@ -1,0 +1,157 @@
+package classifier
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+//go:embed lexicon.txt
+var lexiconSource string
+
+// class is the shape of an identity term. Models see the class in the term's place, the same for all grounds,
+// so that what they learn of one group holds for every other.
+type class uint8
+
+const (
+	persons   class = iota + 1 // women, Muslims
+	person                     // woman, Muslim
+	adjective                  // female, Islamic
+	belief                     // Islam, homosexuality
+	slur
+	numClasses = iota + 1
+)
+
+var classNames = map[string]class{"persons": persons, "person": person, "adjective": adjective, "belief": belief, "slur": slur}
+
+// classHash stands for the terms of a class.
+var classHash = func() (out [numClasses]uint32) {
+	for c := range out {
+		out[c] = mix(0x47525000 + uint32(c))
+	}
+	return out
+}()
+
+// Term is an identity term.
+type Term struct {
+	Text   string
+	Ground audit.Ground
+	class  class
+	hashes []uint32 // of its words
+}
+
+// lexicon finds identity terms in tokens.
+type lexicon struct {
+	terms  []Term
+	begins [1 << 11]uint64 // bits of hashes of every term's first word, first two, …: most words begin none
+	table  map[uint32]int  // hash of a term's words -> index in terms
+}
+
+const maxTermWords = 5
+
+// identity is the lexicon that models are trained with: changing it changes what they read, so a model
+// holds its digest. A fault in it is Decode's error.
+var identity, lexiconFault = parseLexicon(lexiconSource)
+
+// parseLexicon reads lines "ground class: term, term, …". A term "woman/women" of class person stands for
+// both forms, and one with a plus, "muslim+", for itself and its plural in s. With an error comes what was read.
+func parseLexicon(source string) (*lexicon, error) {
+	l := &lexicon{table: map[uint32]int{}}
+	for n, line := range strings.Split(source, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		head, list, ok := strings.Cut(line, ":")
+		ground, kind, ok2 := strings.Cut(head, " ")
+		c := classNames[kind]
+		if !ok || !ok2 || c == 0 || !slices.Contains(audit.Grounds, audit.Ground(ground)) {
+			return l, fmt.Errorf("lexicon line %d: want \"ground class: term, …\"", n+1)
+		}
+		for term := range strings.SplitSeq(list, ",") {
+			term = strings.TrimSpace(term)
+			one, many, both := strings.Cut(term, "/")
+			if stem, plus := strings.CutSuffix(term, "+"); plus {
+				one, many, both = stem, stem+"s", true
+			}
+			if err := l.add(one, audit.Ground(ground), c); err != nil {
+				return l, fmt.Errorf("lexicon line %d: %w", n+1, err)
+			}
+			if !both {
+				continue
+			}
+			if c == person {
+				c = persons
+			}
+			if err := l.add(many, audit.Ground(ground), c); err != nil {
+				return l, fmt.Errorf("lexicon line %d: %w", n+1, err)
+			}
+			c = classNames[kind]
+		}
+	}
+	return l, nil
+}
+
+func (l *lexicon) add(text string, g audit.Ground, c class) error {
+	ts := words(nil, text, 0, len(text))
+	if len(ts) == 0 || len(ts) > maxTermWords {
+		return fmt.Errorf("term %q has %d words", text, len(ts))
+	}
+	t := Term{Text: text, Ground: g, class: c}
+	h := uint32(0)
+	for _, w := range ts {
+		t.hashes = append(t.hashes, w.raw)
+		h = pair(h, w.raw)
+		b := h >> 15
+		l.begins[b>>6] |= 1 << (b & 63)
+	}
+	if i, ok := l.table[h]; ok {
+		return fmt.Errorf("term %q stands twice, or looks like %q", text, l.terms[i].Text)
+	}
+	l.table[h] = len(l.terms)
+	l.terms = append(l.terms, t)
+	return nil
+}
+
+// at gives the longest term that begins at token i, and its number of tokens; 0 when there is none.
+func (l *lexicon) at(ts []token, i int) (t *Term, n int) {
+	h := uint32(0)
+	for k := 0; k < maxTermWords && i+k < len(ts) && ts[i+k].mark == 0; k++ {
+		h = pair(h, ts[i+k].raw)
+		if b := h >> 15; l.begins[b>>6]&(1<<(b&63)) == 0 {
+			break
+		}
+		if at, ok := l.table[h]; ok {
+			t, n = &l.terms[at], k+1
+		}
+	}
+	return t, n
+}
+
+// fold puts class tokens in the place of identity terms, in place. keep, when not nil, says which terms stay
+// words: training hides some, so that the model also learns from what stands around unknown ones.
+func (l *lexicon) fold(ts []token, keep func(*Term) bool) []token {
+	out := ts[:0]
+	for i := 0; i < len(ts); i++ {
+		t, n := l.at(ts, i)
+		if n == 0 || keep != nil && keep(t) {
+			if len(out) == i { // nothing was folded yet
+				out = ts[:i+1]
+			} else {
+				out = append(out, ts[i])
+			}
+			continue
+		}
+		h := classHash[t.class]
+		f := token{word: h, prefix: h, suffix: h, start: ts[i].start, end: ts[i+n-1].end, ground: uint8(slices.Index(audit.Grounds, t.Ground) + 1)}
+		for k := range n {
+			f.raw = pair(f.raw, ts[i+k].raw)
+		}
+		out = append(out, f)
+		i += n - 1
+	}
+	return out
+}

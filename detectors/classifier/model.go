@@ -1,0 +1,252 @@
+package classifier
+
+import (
+	"math"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// Sizes of the model. They are part of the file's format.
+const (
+	gateBits   = 18 // buckets of the first score
+	embedBits  = 15 // buckets of the network's embeddings
+	dim        = 40 // numbers of an embedding
+	groundBits = 14 // buckets of the grounds' features
+	window     = 3  // tokens that a convolution sees
+)
+
+// NumGrounds is the number of protected grounds.
+const NumGrounds = 16
+
+// Head is one question that the model answers with a probability.
+type Head int
+
+// The heads.
+const (
+	Bias Head = iota
+	Toxicity
+	Violence
+	SelfHarm
+	IllegalInstructions
+	HallucinationIndicator
+	NumHeads int = iota
+)
+
+var headNames = [NumHeads]string{"bias", "toxicity", "violence", "self_harm", "illegal_instructions", "hallucination_indicator"}
+
+// String gives the head's name, as rule ids and reports have it.
+func (h Head) String() string { return headNames[h] }
+
+// Heads lists the heads in order.
+func Heads() []Head {
+	return []Head{Bias, Toxicity, Violence, SelfHarm, IllegalInstructions, HallucinationIndicator}
+}
+
+// Model is a trained model. It is read-only and safe for concurrent use.
+type Model struct {
+	Meta Meta
+
+	gate       []int8 // 1<<gateBits
+	gateScale  float32
+	gateBias   float32
+	embed      []int8    // (1<<embedBits) × dim
+	embedScale []float32 // of each row
+	conv1      dense     // window*dim × channels
+	bias1      [channels]float32
+	conv2      dense // window*channels × channels
+	bias2      [channels]float32
+	out        [NumHeads][channels]float32
+	outBias    [NumHeads]float32
+	skip       [NumHeads]float32 // weight of the first score
+	ground     []int8            // (1<<groundBits) × NumGrounds
+	groundUnit float32
+	groundBias [NumGrounds]float32
+}
+
+// Meta is what a model says of itself.
+type Meta struct {
+	Version string   `json:"-"` // digest of the file
+	Name    string   `json:"name"`
+	Seed    uint64   `json:"seed"`
+	Trained string   `json:"trained"` // what it was trained on, in words
+	Lexicon string   `json:"lexicon"` // digest of the identity terms that it was trained with
+	Gate    float64  `json:"gate"`    // first scores below it end the look at a sentence
+	Heads   []Tuning `json:"heads"`   // in the order of Heads
+	Ground  float64  `json:"ground"`  // probability above which a ground beside the likeliest is named
+}
+
+// Tuning turns a head's logit into a probability, and the probability into an answer.
+type Tuning struct {
+	Name      string  `json:"name"`
+	A         float64 `json:"a"` // probability = 1/(1+exp(-(A·logit+B)))
+	B         float64 `json:"b"`
+	Threshold float64 `json:"threshold"` // the answer is yes above it
+	FPR       float64 `json:"fpr"`       // share of ordinary text above the threshold when it was chosen
+}
+
+// Probability of a logit.
+func (t Tuning) Probability(logit float32) float64 {
+	return sigmoid(float64(t.A*float64(logit)) + t.B)
+}
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// first is the first score of some tokens: a sum over hashed words, pairs and triples of words.
+func (m *Model) first(buckets []uint32, tokens int) float32 {
+	sum := int32(0)
+	for _, b := range buckets {
+		sum += int32(m.gate[b])
+	}
+	return float32(float32(sum)*m.gateScale)/norm(tokens) + m.gateBias
+}
+
+// norm keeps scores of long and short sentences alike.
+func norm(n int) float32 { return float32(math.Sqrt(float64(n + 4))) }
+
+// gateFeatures appends the buckets of the first score's features.
+func gateFeatures(dst []uint32, ts []token) []uint32 {
+	const shift = 32 - gateBits
+	before, last := uint32(boundaryHash), uint32(boundaryHash)
+	for i := range ts {
+		t := &ts[i]
+		two := pair(last, t.word)
+		dst = append(dst, mix(t.word)>>shift, two>>shift, pair(before, two)>>shift)
+		if t.prefix != t.word {
+			dst = append(dst, mix(t.prefix)>>shift, mix(t.suffix)>>shift)
+		}
+		before, last = last, t.word
+	}
+	two := pair(last, boundaryHash)
+	return append(dst, two>>shift, pair(before, two)>>shift)
+}
+
+// groundFeatures gives the buckets of what tells grounds apart: the words as written and the grounds of
+// identity terms.
+func groundFeatures(ts []token, use func(bucket uint32)) {
+	const shift = 32 - groundBits
+	last := uint32(boundaryHash)
+	for i := range ts {
+		t := &ts[i]
+		if t.mark != 0 {
+			continue
+		}
+		use(mix(t.raw^0x5bd1e995) >> shift)
+		if t.ground != 0 {
+			use(mix(0x67000000+uint32(t.ground)) >> shift)
+			use(mix(0x67000000+uint32(t.ground)) >> shift) // twice: a known term says more than the words around it
+		} else {
+			use(mix(t.suffix) >> shift)
+		}
+		use(pair(last, t.raw) >> shift)
+		last = t.raw
+	}
+}
+
+// scratch is what a forward pass writes to.
+type scratch struct {
+	x     [(maxTokens + 2) * dim]float32
+	h1    [(maxTokens + 2) * channels]float32
+	pool  [channels]float32
+	at    [channels]int32 // token of each maximum
+	heads [NumHeads]float32
+}
+
+// features gives the embedding rows of a token; n of them count.
+func (t *token) features() (rows [3]uint32, n int) {
+	const shift = 32 - embedBits
+	rows[0] = mix(t.word^0x2545f491) >> shift
+	if t.prefix == t.word {
+		return rows, 1
+	}
+	rows[1], rows[2] = mix(t.prefix^0x2545f491)>>shift, mix(t.suffix^0x2545f491)>>shift
+	return rows, 3
+}
+
+// look runs the network over at most maxTokens tokens and leaves the heads' logits in s.
+func (m *Model) look(s *scratch, ts []token, first float32) {
+	n := len(ts)
+	clear(s.x[:(n+2)*dim])
+	for i := range ts {
+		rows, k := ts[i].features()
+		x := s.x[(i+1)*dim : (i+2)*dim]
+		for _, r := range rows[:k] {
+			scale := m.embedScale[r]
+			for d, v := range m.embed[int(r)*dim : (int(r)+1)*dim] {
+				x[d] += float32(scale * float32(v))
+			}
+		}
+	}
+	convolve(s, n, m.conv1.w, &m.bias1, m.conv2.w, &m.bias2)
+	for h := range s.heads {
+		z := m.outBias[h] + float32(m.skip[h]*first)
+		for c, v := range s.pool {
+			z += float32(v * m.out[h][c])
+		}
+		s.heads[h] = z
+	}
+}
+
+// convolve runs both layers over the n embeddings in s.x, and takes the maximum of each channel.
+func convolve(s *scratch, n int, conv1 []float32, bias1 *[channels]float32, conv2 []float32, bias2 *[channels]float32) {
+	clear(s.h1[:channels])
+	clear(s.h1[(n+1)*channels : (n+2)*channels])
+	for i := range n {
+		h := (*[channels]float32)(s.h1[(i+1)*channels:])
+		*h = *bias1
+		addRows(h, &conv1[0], &s.x[i*dim], window*dim)
+		for c, v := range h {
+			if v < 0 {
+				h[c] = 0
+			}
+		}
+	}
+	clear(s.pool[:])
+	for i := range n {
+		h := *bias2
+		addRows(&h, &conv2[0], &s.h1[i*channels], window*channels)
+		for c, v := range h {
+			if v > s.pool[c] {
+				s.pool[c], s.at[c] = v, int32(i)
+			}
+		}
+	}
+}
+
+// grounds gives the logit of each ground.
+func (m *Model) grounds(ts []token) (out [NumGrounds]float32) {
+	var sums [NumGrounds]int32
+	n := 0
+	groundFeatures(ts, func(bucket uint32) {
+		n++
+		for g, v := range m.ground[int(bucket)*NumGrounds : (int(bucket)+1)*NumGrounds] {
+			sums[g] += int32(v)
+		}
+	})
+	for g, sum := range sums {
+		out[g] = float32(float32(sum)*m.groundUnit)/norm(n) + m.groundBias[g]
+	}
+	return out
+}
+
+// evidence gives the token that spoke most for a head, by the channels' maxima in s.
+func (m *Model) evidence(s *scratch, h Head, n int) int {
+	var votes [maxTokens + 2]float32
+	for c, v := range s.pool {
+		if w := float32(v * m.out[h][c]); w > 0 {
+			at := s.at[c] + 1
+			votes[at] += w
+			votes[at-1] += w / 2
+			votes[at+1] += w / 2
+		}
+	}
+	best := 1
+	for i := 1; i <= n; i++ {
+		if votes[i] > votes[best] {
+			best = i
+		}
+	}
+	return best - 1
+}
+
+// groundOf is the ground with an index of the model.
+func groundOf(i int) audit.Ground { return audit.Grounds[i] }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package classifier_test
+
+const raceDetector = false

@@ -1,0 +1,214 @@
+package train
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/metric"
+)
+
+// Outcome is what calibration saw of a head: rows that were neither learnt from nor are they dev.
+type Outcome struct {
+	Head             classifier.Head
+	True, Harmless   int
+	Ordinary, Benign int     // of the harmless
+	AUROC            float64 // NaN without both
+	Recall           float64 // at the threshold
+	OrdinaryFlagged  int
+	BenignFlagged    int
+	ECE              float64
+	WithoutThreshold bool // silent, or nothing to choose a threshold by: the head never answers
+}
+
+// judged is what the model says of a calibration row.
+type judged struct {
+	scores           classifier.Scores
+	target           [classifier.NumHeads]float32
+	ordinary, benign bool
+	weight           float64
+}
+
+// calibrate fits each head's probability and threshold, and the gate, to the rows kept for it. The model is
+// the quantised one, the texts go the way that they go in the hot path.
+func (r *Recipe) calibrate(rd *reader, m *classifier.Model, res *Result) {
+	d := classifier.New(m)
+	js := make([]judged, 0, len(res.Split.Calibrate))
+	for i := range res.Split.Calibrate {
+		row := &res.Split.Calibrate[i]
+		j := judged{scores: d.Scores(rd.read(row.Text), audit.Output), ordinary: r.ordinary(row.Source), weight: r.weight(row)}
+		if math.IsInf(float64(j.scores.First), 0) {
+			continue // no sentences
+		}
+		var doubt [classifier.NumHeads]float32
+		j.target, doubt = Target(row)
+		for h := range j.target {
+			if doubt[h] > 0 && !j.ordinary {
+				j.target[h] = unknown
+			}
+		}
+		j.benign = row.Skeleton != "" && row.Label.Bias != nil && *row.Label.Bias == 0
+		js = append(js, j)
+	}
+	for _, h := range classifier.Heads() {
+		t := &m.Meta.Heads[h]
+		out := Outcome{Head: h}
+		var known []judged
+		for _, j := range js {
+			if j.target[h] == j.target[h] {
+				known = append(known, j)
+			}
+		}
+		t.A, t.B = platt(known, h)
+		t.Threshold, t.FPR = r.threshold(known, h, t, &out)
+		res.Tuning = append(res.Tuning, out)
+	}
+	r.gate(js, m, res)
+}
+
+// platt fits probability = σ(a·logit + b) to Platt's smoothed targets, by Newton's method with steps that are
+// halved until they help (Lin, Lin and Weng 2007).
+func platt(js []judged, h classifier.Head) (a, b float64) {
+	yes, no := 0.0, 0.0
+	for _, j := range js {
+		if j.target[h] >= 0.5 {
+			yes++
+		} else {
+			no++
+		}
+	}
+	if yes == 0 || no == 0 {
+		return 1, 0
+	}
+	high, low := (yes+1)/(yes+2), 1/(no+2)
+	want := func(j *judged) float64 {
+		if j.target[h] >= 0.5 {
+			return high
+		}
+		return low
+	}
+	loss := func(a, b float64) (sum float64) {
+		for i := range js {
+			z := a*float64(js[i].scores.Logits[h]) + b
+			sum += max(z, 0) - z*want(&js[i]) + math.Log1p(math.Exp(-math.Abs(z)))
+		}
+		return sum
+	}
+	a, b = 0, math.Log((yes+1)/(no+1))
+	const ridge = 1e-9
+	now := loss(a, b)
+	for range 100 {
+		var ga, gb, haa, hab, hbb float64
+		for i := range js {
+			z := float64(js[i].scores.Logits[h])
+			p := 1 / (1 + math.Exp(-(a*z + b)))
+			d, w := p-want(&js[i]), p*(1-p)
+			ga, gb = ga+d*z, gb+d
+			haa, hab, hbb = haa+w*z*z, hab+w*z, hbb+w
+		}
+		haa, hbb = haa+ridge, hbb+ridge
+		det := haa*hbb - hab*hab
+		da, db := (hbb*ga-hab*gb)/det, (haa*gb-hab*ga)/det
+		step := 1.0
+		next := loss(a-da, b-db)
+		for ; next >= now && step > 1e-10; next = loss(a-step*da, b-step*db) {
+			step /= 2
+		}
+		if next >= now || now-next < 1e-9*now {
+			break
+		}
+		a, b, now = a-step*da, b-step*db, next
+	}
+	if !(a > 0.01) {
+		return 1, 0 // the head says nothing; its threshold will be out of reach
+	}
+	return a, b
+}
+
+// threshold is the lowest that keeps the flagged share of ordinary text and of harmless hard cases within bounds.
+func (r *Recipe) threshold(js []judged, h classifier.Head, t *classifier.Tuning, out *Outcome) (threshold, fpr float64) {
+	var ordinary, benign []float64
+	var all, logits []metric.Scored // logits do not tie where probabilities are all but 1
+	for _, j := range js {
+		p := t.Probability(j.scores.Logits[h])
+		all = append(all, metric.Scored{Score: p, True: j.target[h] >= 0.5})
+		logits = append(logits, metric.Scored{Score: float64(j.scores.Logits[h]), True: j.target[h] >= 0.5})
+		switch {
+		case j.target[h] >= 0.5:
+			out.True++
+			continue
+		case j.ordinary:
+			ordinary = append(ordinary, p)
+		case j.benign:
+			benign = append(benign, p)
+		}
+		out.Harmless++
+	}
+	out.Ordinary, out.Benign, out.AUROC, out.ECE = len(ordinary), len(benign), metric.AUROC(logits), metric.ECE(all)
+	if slices.Contains(r.Silent, h.String()) || out.True < 5 || len(ordinary) == 0 || !(out.AUROC > 0.6) {
+		out.WithoutThreshold = true
+		return 1, 0
+	}
+	// Rounded up to whole thousandths, so that thresholds read well and do not hang on one text.
+	threshold = math.Ceil(1000*max(above(ordinary, r.OrdinaryFPR), above(benign, r.BenignFPR), 0.5)) / 1000
+	threshold = min(threshold, 0.999)
+	count := func(ps []float64) (n int) {
+		for _, p := range ps {
+			if p > threshold {
+				n++
+			}
+		}
+		return n
+	}
+	out.OrdinaryFlagged, out.BenignFlagged = count(ordinary), count(benign)
+	hit := 0
+	for _, s := range all {
+		if s.True && s.Score > threshold {
+			hit++
+		}
+	}
+	out.Recall = float64(hit) / float64(out.True)
+	return threshold, float64(out.OrdinaryFlagged) / float64(len(ordinary))
+}
+
+// above is the lowest value that at most a share of the scores exceed.
+func above(ps []float64, share float64) float64 {
+	if len(ps) == 0 {
+		return 0
+	}
+	ps = slices.Clone(ps)
+	slices.SortFunc(ps, func(a, b float64) int { return cmp.Compare(b, a) })
+	return ps[int(share*float64(len(ps)))]
+}
+
+// gate is set so that it loses no more than one in a hundred of what the heads would flag rightly.
+func (r *Recipe) gate(js []judged, m *classifier.Model, res *Result) {
+	const lost = 0.01
+	var firsts []float64
+	for _, j := range js {
+		for h := range j.target {
+			if j.target[h] >= 0.5 && m.Meta.Heads[h].Probability(j.scores.Logits[h]) > m.Meta.Heads[h].Threshold {
+				firsts = append(firsts, float64(j.scores.First))
+				break
+			}
+		}
+	}
+	if len(firsts) == 0 {
+		m.Meta.Gate = 0
+	} else {
+		slices.Sort(firsts)
+		m.Meta.Gate = math.Floor(100*firsts[int(lost*float64(len(firsts)))]) / 100
+	}
+	passed, n := 0, 0
+	for _, j := range js {
+		if j.ordinary {
+			n++
+			if float64(j.scores.First) >= m.Meta.Gate {
+				passed++
+			}
+		}
+	}
+	res.Passed = float64(passed) / float64(max(1, n))
+}

@@ -1,0 +1,77 @@
+package detectors
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/rules"
+	"github.com/evenhand/evenhand/detectors/scan"
+)
+
+// maxStates lets the scanner hold what the shipped packs need on ordinary text, about 40,000 states in
+// 15 MiB; with fewer it would build the same states again and again.
+const maxStates = 65_536
+
+// scanned is one scanner over all rules that read one form of the text.
+type scanned struct {
+	scanner *scan.Scanner // nil when there are no such rules
+	owners  []*owner      // by pattern
+}
+
+const normalForm, rawForm = 0, 1 // indexes of Analyzer.scans
+
+// owner is the rule that a pattern is of, and who reads it: one rule may be several detectors'.
+type owner struct {
+	r       *rules.Rule
+	readers []reader
+}
+
+// reader is a detector and the rule's index among its own.
+type reader struct{ detector, rule int }
+
+// Prepare computes the input of all detectors: the normal form of each side, and one scan of either form.
+func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
+	p, _ := audit.ProfileOf(in.Domain)
+	if a.policy.BiasThreshold != nil {
+		p.Threshold = *a.policy.BiasThreshold
+	}
+	x := newInput(in, p)
+	for _, side := range [...]audit.Side{audit.Output, audit.Input} {
+		original, normal := in.Text(side), x.Normal(side)
+		if original == "" {
+			continue
+		}
+		a.scan(x, normalForm, normal.String(), side, normal.Original)
+		a.scan(x, rawForm, original, side, func(start, end int) (int, int) { return start, end })
+	}
+	for i := range x.hits {
+		hits := x.hits[i].hits
+		slices.SortFunc(hits, func(x, y Hit) int {
+			return cmp.Or(cmp.Compare(x.Rule, y.Rule), cmp.Compare(x.Start, y.Start), cmp.Compare(x.End, y.End))
+		})
+		x.hits[i].hits = slices.Compact(hits) // several patterns of one rule may match at one place
+	}
+	return x
+}
+
+// scan gives each match to its detector, at its place in the original, without those that guards exclude.
+func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, original func(start, end int) (int, int)) {
+	s := &a.scans[form]
+	if s.scanner == nil {
+		return
+	}
+	buf := a.scratch.Get().(*[]scan.Match)
+	defer a.scratch.Put(buf)
+	*buf = s.scanner.Scan(text, (*buf)[:0])
+	for _, m := range *buf {
+		o := s.owners[m.Pattern]
+		if rules.Suppressed(o.r, text, int(m.Start), int(m.End)) {
+			continue
+		}
+		start, end := original(int(m.Start), int(m.End))
+		for _, by := range o.readers {
+			x.add(a.ds[by.detector].Info().ID, side, Hit{Rule: by.rule, Start: start, End: end})
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package check
+
+// DETaxID tells whether the match is a German tax number of a person (Steuer-IdNr): eleven digits, not
+// beginning with 0, one digit twice or three times among the first ten and the others at most once, and the
+// check digit of ISO 7064 MOD 11,10.
+func DETaxID(text string, start, end int) bool {
+	ds := whole(text, start, end, 11)
+	if ds == nil || ds[0] == 0 {
+		return false
+	}
+	var count [10]int
+	for _, d := range ds[:10] {
+		count[d]++
+	}
+	often := 0
+	for _, n := range count {
+		if n > 3 {
+			return false
+		}
+		if n > 1 {
+			often++
+		}
+	}
+	product := 10
+	for _, d := range ds[:10] {
+		sum := (int(d) + product) % 10
+		if sum == 0 {
+			sum = 10
+		}
+		product = sum * 2 % 11
+	}
+	return often == 1 && int(ds[10]) == (11-product)%10
+}
+
+// DEIDCard tells whether the match is the number of a German identity card: nine characters of those in
+// use; where a tenth follows it is their check digit (ICAO 9303, weights 7-3-1). Nine alone need a word.
+func DEIDCard(text string, start, end int) bool {
+	const inUse = "0123456789CFGHJKLMNPRTVWXYZ"
+	b := letters(text[start:end])
+	if (len(b) != 9 && len(b) != 10) || !capitals(text[start:end]) || partOfLonger(text, start, end) || !isAlpha(b[0]) {
+		return false
+	}
+	numbers := 0
+	for _, c := range b[:9] {
+		if !contains(inUse, c) {
+			return false
+		}
+		if isDigit(c) {
+			numbers++
+		}
+	}
+	return numbers >= 3 && (len(b) == 9 || isDigit(b[9]) && icaoDigit(b[:9]) == int(b[9]-'0'))
+}
+
+// CHAHV tells whether the match is a Swiss AHV number: 756, nine digits, and the check digit of EAN-13.
+func CHAHV(text string, start, end int) bool {
+	ds := whole(text, start, end, 13)
+	return ds != nil && number(ds[:3]) == 756 && weighted(ds, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1)%10 == 0
+}
+
+func contains(set string, c byte) bool {
+	for i := range len(set) {
+		if set[i] == c {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,129 @@
+package check
+
+import (
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// PhoneInternational tells whether the match, with + or 00 in front, is a number of its country's plan by
+// libphonenumber's tables; one of the ranges that are kept for fiction is too.
+func PhoneInternational(text string, start, end int) bool {
+	from, to := phoneValue(text, start, end)
+	if bounded(text, from, to) {
+		return false
+	}
+	number := text[from:to]
+	if rest, ok := strings.CutPrefix(number, "00"); ok {
+		number = "+" + rest
+	}
+	p, err := phonenumbers.Parse(strings.ReplaceAll(number, "(0)", ""), "")
+	if err != nil {
+		return false
+	}
+	if phonenumbers.IsValidNumber(p) {
+		return true
+	}
+	return p.GetCountryCode() == 1 && northAmerican(digits(number)) || grouped(number) && phonenumbers.IsPossibleNumber(p)
+}
+
+// grouped tells whether somebody wrote the number in groups, as one does for people.
+func grouped(s string) bool {
+	n := 0
+	for i := 1; i < len(s); i++ {
+		if !isDigit(s[i-1]) && isDigit(s[i]) {
+			n++
+		}
+	}
+	return n >= 3
+}
+
+// Phone tells whether the match is a number as it is written within a country: its pattern holds the
+// country's grouping, the tables its numbering.
+func Phone(text string, start, end int) bool {
+	from, to := phoneValue(text, start, end)
+	if bounded(text, from, to) {
+		return false
+	}
+	match := text[from:to]
+	if pairsGoOn(text[to:]) {
+		return false
+	}
+	ds := digits(match)
+	if len(ds) >= 10 && match[0] != '0' {
+		main, _, _ := strings.Cut(strings.ToLower(match), "x")
+		main, _, _ = strings.Cut(main, "e")
+		return northAmerican(digits(main))
+	}
+	for _, region := range []string{"GB", "FR", "DE", "NL", "BE", "IT", "SE", "ES", "PL"} {
+		if p, err := phonenumbers.Parse(match, region); err == nil && phonenumbers.IsValidNumber(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// pairsGoOn tells whether another pair of digits follows: a list of numbers, not one.
+func pairsGoOn(after string) bool {
+	return len(after) >= 3 && (after[0] == ' ' || after[0] == '.') && isDigit(after[1]) && isDigit(after[2]) && (len(after) == 3 || !isDigit(after[3]))
+}
+
+// PhoneLabelled tells whether the match, which has a word for a phone beside it, can be a number at all:
+// six to fifteen digits that are no date, amount, address or year.
+func PhoneLabelled(text string, start, end int) bool {
+	from, to := phoneValue(text, start, end)
+	match := text[from:to]
+	ds := digits(match)
+	if len(ds) < 6 || len(ds) == 6 && len(match) == 6 || len(ds) > 20 || same(ds) || bounded(text, from, to) {
+		return false
+	}
+	if from > 0 && strings.ContainsAny(text[max(0, from-4):from], "$€£#") || Date(text, from, to) || strings.Count(match, ".") == 1 && !strings.ContainsAny(match, "-() /") {
+		return false
+	}
+	if strings.Count(match, ".") == 3 && strings.Trim(match, "0123456789.") == "" && IP(text, from, to) {
+		return false
+	}
+	return !compactDate(match) || len(ds) != len(match)
+}
+
+// northAmerican holds the rules of the plan: area and exchange begin with 2 to 9 and do not end in 11. It
+// takes the area for fiction (555) as well.
+func northAmerican(ds []byte) bool {
+	if len(ds) == 11 && ds[0] == 1 {
+		ds = ds[1:]
+	}
+	if len(ds) == 10 && number(ds[:3]) == 555 {
+		return true
+	}
+	return len(ds) == 10 && ds[0] >= 2 && ds[3] >= 2 && number(ds[1:3]) != 11 && number(ds[4:6]) != 11 && ds[1] != 9
+}
+
+// phoneValue leaves out what cannot end or begin a number.
+func phoneValue(text string, start, end int) (from, to int) {
+	from, to = start, end
+	for from < to && !isDigit(text[from]) && text[from] != '+' && text[from] != '(' {
+		from++
+	}
+	for to > from && !isDigit(text[to-1]) {
+		to--
+	}
+	return from, to
+}
+
+// bounded tells whether a number goes on before or behind: a digit, a letter, a decimal.
+func bounded(text string, from, to int) bool {
+	if from == to {
+		return true
+	}
+	if from > 0 {
+		c := text[from-1]
+		if isAlnum(c) || c == '_' || (c == '.' || c == ',' || c == '-' || c == '/') && from > 1 && isDigit(text[from-2]) || c == '+' {
+			return true
+		}
+	}
+	if to < len(text) {
+		c := text[to]
+		return isAlnum(c) || c == '_' || (c == '.' || c == ',' || c == '-' || c == '/' || c == ':') && to+1 < len(text) && isDigit(text[to+1]) || c == '%'
+	}
+	return false
+}

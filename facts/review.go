@@ -1,0 +1,160 @@
+package facts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/sinks/clickhouse"
+	"github.com/evenhand/evenhand/store"
+)
+
+// What a review may decide.
+const (
+	Confirmed = "confirmed"
+	Dismissed = "dismissed"
+	Unsure    = "unsure"
+	Withdrawn = "withdrawn" // taken back; said by HumanReviewed alone
+)
+
+// Review is what a person says (RecordBiasReviewInput).
+type Review struct {
+	HumanReviewed bool // false takes the person's review back
+	Tag           Patch[Tag]
+	Notes         Patch[string]
+}
+
+// Tag is humanBiasTag.
+type Tag struct {
+	Decision string // confirmed, dismissed or unsure; "" for tags alone, which is unsure
+	Tags     []string
+}
+
+const (
+	maxTags  = 32
+	maxNotes = 10_000 // characters of a note
+)
+
+// timeOf is when an analyzer spoke last, zero when it did not.
+func timeOf(s *store.Said) time.Time {
+	if s == nil {
+		return time.Time{}
+	}
+	return s.Time
+}
+
+// Review adds a person's review. Of each person the newest counts, and of several people's the newest is
+// shown; one that is taken back lets another's show again.
+func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (out *store.Item, err error) {
+	const op = "facts: review"
+	defer func() { w.counted(kindReview, err) }()
+	t, it, err := w.begin(ctx, op, by, id)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = w.reviewChecked(ctx, op, r); err != nil {
+		return nil, err
+	}
+	if r.Notes.value() && *r.Notes.Value != "" {
+		if err := w.textsKept(ctx, it, "reviewNotes"); err != nil {
+			return nil, err
+		}
+	}
+	var f clickhouse.Fact
+	var tag Tag
+	_, err = w.saying.alone(callerKey{it.Key(), by.Subject}, func() (none said, err error) {
+		before, err := t.Reviewed(ctx, it, by.Subject)
+		if err != nil {
+			return none, err
+		}
+		var notes string
+		tag, notes = r.over(before)
+		f = fact(by, it, w.now(before.At)) // after everybody's, for the newest of all shows
+		f.Texts = []clickhouse.FactText{{Kind: clickhouse.KindReviewNote, Text: notes}}
+		return none, stored(ctx, func(ctx context.Context) error { return w.Rows.Review(ctx, f, tag.Decision, tag.Tags) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	now := w.show(ctx, kindReview, t, it, func(it *store.Item) {
+		if it.HumanReviewed = tag.Decision != Withdrawn; tag.Decision == Confirmed || tag.Decision == Dismissed {
+			it.Review = tag.Decision
+		} else {
+			it.Review = ""
+		}
+	})
+	w.publishOpinion(ctx, kindReview, it, f.ID)
+	return now.item, nil
+}
+
+// over is what the person says now, given what it said before.
+func (r Review) over(before store.Reviewed) (tag Tag, notes string) {
+	if !r.HumanReviewed {
+		return Tag{Decision: Withdrawn}, ""
+	}
+	tag = Tag{Decision: Unsure}
+	if l := before.Last; l != nil && l.Decision != Withdrawn { // nothing is left of one that was taken back
+		tag, notes = Tag{l.Decision, l.Tags}, before.Notes
+	}
+	if r.Tag.Given {
+		tag = Tag{Decision: Unsure}
+		if v := r.Tag.Value; v != nil {
+			if tag.Tags = v.Tags; v.Decision != "" {
+				tag.Decision = v.Decision
+			}
+		}
+	}
+	if r.Notes.Given {
+		notes = ""
+		if r.Notes.Value != nil {
+			notes = *r.Notes.Value
+		}
+	}
+	return tag, notes
+}
+
+func (w *Writer) reviewChecked(ctx context.Context, op string, r Review) (Review, error) {
+	var errs []error
+	if r.Tag.value() {
+		tag := *r.Tag.Value
+		if !slices.Contains([]string{"", Confirmed, Dismissed, Unsure}, tag.Decision) {
+			errs = append(errs, errors.New("humanBiasTag.decision: is not confirmed, dismissed or unsure"))
+		}
+		tags, faults, err := w.words.keysOf(ctx, "humanBiasTag.tags", tag.Tags, maxTags)
+		if err != nil {
+			return r, err
+		}
+		errs = append(errs, faults...)
+		tag.Tags = tags
+		r.Tag.Value = &tag
+		if !r.HumanReviewed {
+			errs = append(errs, errors.New("humanBiasTag: humanReviewed is false, which takes the review back: leave the tag out"))
+		}
+	}
+	if r.Notes.value() {
+		errs = append(errs, words("reviewNotes", *r.Notes.Value, 0, maxNotes))
+		if !r.HumanReviewed && *r.Notes.Value != "" {
+			errs = append(errs, errors.New("reviewNotes: humanReviewed is false, which takes the review back: leave the notes out"))
+		}
+	}
+	return r, audit.E(op, audit.KindInvalid, errors.Join(errs...))
+}
+
+// words checks a text of people by its characters.
+func words(field, s string, least, most int) error {
+	if !utf8.ValidString(s) {
+		return fmt.Errorf("%s: is not UTF-8", field)
+	}
+	if n := utf8.RuneCountInString(s); n < least || n > most {
+		if least == 0 {
+			return fmt.Errorf("%s: has %d characters; %d at most", field, n, most)
+		}
+		return fmt.Errorf("%s: has %d characters; want %d to %d", field, n, least, most)
+	}
+	return nil
+}

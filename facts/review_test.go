@@ -1,0 +1,226 @@
+package facts
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/store"
+)
+
+func TestReviews(t *testing.T) {
+	f := newFixture(t)
+	id := f.events(1)[0]
+	shown := func() string {
+		return f.text("SELECT human_reviewed, human_bias_tag, review_notes, effective_bias FROM {{db}}.llm_interaction_audit")
+	}
+	for _, step := range []struct {
+		name, by string
+		r        Review
+		item     string // human_reviewed, review, effective
+		view     string
+	}{
+		{"dismissed", "ann", Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender", "terms.gender"}}), Notes: Of("a quotation")}, "true dismissed false",
+			`true	{"decision":"dismissed","tags":["terms.gender"]}	a quotation	false`},
+		{"notes alone keep the decision", "ann", Review{HumanReviewed: true, Notes: Of("a quotation of her own")}, "true dismissed false",
+			`true	{"decision":"dismissed","tags":["terms.gender"]}	a quotation of her own	false`},
+		{"another one's is newer", "bob", Review{HumanReviewed: true, Tag: Of(Tag{Confirmed, nil})}, "true confirmed true", `true	{"decision":"confirmed","tags":[]}	\N	true`},
+		{"taken back: the first shows again", "bob", Review{}, "true dismissed false", `true	{"decision":"dismissed","tags":["terms.gender"]}	a quotation of her own	false`},
+		{"unsure", "ann", Review{HumanReviewed: true, Tag: Of(Tag{Tags: []string{"charter.sex"}}), Notes: Null[string]()}, "true  true", `true	{"decision":"unsure","tags":["charter.sex"]}	\N	true`},
+		{"nothing is left", "ann", Review{}, "false  true", "false	\\N	\\N	true"},
+		{"again, from nothing", "ann", Review{HumanReviewed: true}, "true  true", `true	{"decision":"unsure","tags":[]}	\N	true`},
+	} {
+		it, err := f.w.Review(t.Context(), who(step.by), id, step.r)
+		if err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := fmt.Sprint(it.HumanReviewed, " ", it.Review, " ", it.Effective()); got != step.item {
+			t.Errorf("%s: %s, want %s", step.name, got, step.item)
+		}
+		if got := shown(); got != step.view {
+			t.Errorf("%s: view\n%s\nwant\n%s", step.name, got, step.view)
+		}
+	}
+	f.checked()
+	if n := f.count("SELECT count() FROM {{db}}.reviews FINAL"); n != 7 {
+		t.Errorf("%d facts of 7 calls", n)
+	}
+	var said []string
+	for _, o := range f.paper.opinions {
+		said = append(said, o.Decision)
+	}
+	if got := strings.Join(said, " "); got != "dismissed dismissed confirmed withdrawn unsure withdrawn unsure" {
+		t.Errorf("messages %s", got)
+	}
+	first, err := json.Marshal(f.paper.opinions[0])
+	if err != nil || strings.Contains(string(first), "quotation") || strings.Contains(string(first), "ann") {
+		t.Errorf("a message holds words or a name: %s", first)
+	}
+	if o := f.paper.opinions[0]; o.Kind != audit.OpinionReview || o.RuleSet != "r1" || o.Domain != audit.HR || len(o.Tags) != 1 || len(o.Findings) != 1 || o.Findings[0] != (audit.OpinionFinding{Kind: "charter.sex", Rule: "sex.a", RuleVersion: "7", Side: audit.Output}) {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestFaultsOfAReview(t *testing.T) {
+	f := newFixture(t)
+	id := f.events(1)[0]
+	for _, tc := range []struct {
+		name  string
+		r     Review
+		wants []string
+	}{
+		{"decision and tags", Review{HumanReviewed: true, Tag: Of(Tag{"maybe", []string{"charter.sexx", "not a key"}})}, []string{"humanBiasTag.decision: is not confirmed", `humanBiasTag.tags[0]: "charter.sexx"`, `nearest key is "charter.sex"`, "humanBiasTag.tags[1]: is not a key"}},
+		{"withdrawn is not said", Review{HumanReviewed: true, Tag: Of(Tag{Decision: Withdrawn})}, []string{"humanBiasTag.decision"}},
+		{"taken back with words", Review{Tag: Of(Tag{Decision: Confirmed}), Notes: Of("x")}, []string{"humanBiasTag: humanReviewed is false", "reviewNotes: humanReviewed is false"}},
+		{"long notes", Review{HumanReviewed: true, Notes: Of(strings.Repeat("é", maxNotes+1))}, []string{"reviewNotes: has 10001 characters; 10000 at most"}},
+		{"no UTF-8", Review{HumanReviewed: true, Notes: Of("\xff")}, []string{"reviewNotes: is not UTF-8"}},
+	} {
+		_, err := f.w.Review(t.Context(), who("ann"), id, tc.r)
+		says(t, err, tc.wants...)
+	}
+	if n := f.count("SELECT count() FROM {{db}}.reviews"); n != 0 {
+		t.Errorf("%d rows of refused calls", n)
+	}
+	if f.tally.of("review refused") != 5 {
+		t.Errorf("%v", f.tally.n)
+	}
+}
+
+func TestFeedback(t *testing.T) {
+	f := newFixture(t)
+	id := f.events(1)[0]
+	yes := true
+	a, err := f.w.Feedback(t.Context(), who("ann"), id, Feedback{Helped: &yes})
+	if err != nil || a.By != "ann" || a.Helped == nil || !*a.Helped {
+		t.Fatalf("%+v %v", a, err)
+	}
+	if _, err := f.w.Feedback(t.Context(), who("ann"), id, Feedback{Note: "after all, I do not know"}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.w.Feedback(t.Context(), who("ann"), id, Feedback{})
+	says(t, err, "input: says nothing; give helped or note")
+	tenant := f.st.WithTenant("acme")
+	it, err := tenant.Find(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := tenant.Feedback(t.Context(), it)
+	if err != nil || len(all) != 2 || all[0].Helped != nil || all[0].Note != "after all, I do not know" || all[1].Helped == nil || !*all[1].Helped || !all[0].At.After(all[1].At) {
+		t.Errorf("%+v %v", all, err)
+	}
+	if o := f.paper.opinions; len(o) != 2 || o[0].Kind != audit.OpinionFeedback || o[0].Helped == nil || !*o[0].Helped || o[1].Helped != nil || o[0].Decision != "" {
+		t.Errorf("%+v", o)
+	}
+	f.checked()
+}
+
+// However many processes ask at once, no more are let through than the limit says.
+func TestReveals(t *testing.T) {
+	f := newFixture(t)
+	id := f.events(1)[0]
+	for _, reason := range []string{"short", "       7       ", strings.Repeat("x", 1001)} {
+		_, err := f.w.Reveal(t.Context(), who("ann"), id, reason)
+		says(t, err, "reason: has ", "want 8 to 1000")
+	}
+	var g errgroup.Group
+	errs := make([]error, 8)
+	for i := range errs {
+		w := f.writer(nil) // as a process of its own
+		g.Go(func() error {
+			_, errs[i] = w.Reveal(t.Context(), who("ann"), id, "the complaint of May, case 12")
+			return nil
+		})
+	}
+	_ = g.Wait()
+	granted := 0
+	for _, err := range errs {
+		if err == nil {
+			granted++
+		} else if audit.KindOf(err) != audit.KindOverloaded || !strings.Contains(err.Error(), "reveal.per_hour") {
+			t.Error(err)
+		}
+	}
+	if granted > 3 {
+		t.Errorf("%d were let through, the limit is 3", granted)
+	}
+	for range 3 - granted { // those who were in each other's way
+		if _, err := f.w.Reveal(t.Context(), who("ann"), id, "the complaint of May, case 12"); err != nil {
+			t.Errorf("refused though the limit is not reached: %v", err)
+		}
+	}
+	if _, err := f.w.Reveal(t.Context(), who("ann"), id, "once more, please"); audit.KindOf(err) != audit.KindOverloaded {
+		t.Errorf("the fourth: %v", err)
+	}
+	if _, err := f.w.Reveal(t.Context(), who("bob"), id, "another person asks"); err != nil {
+		t.Error(err)
+	}
+	if got := f.text("SELECT subject, countIf(granted = 1), countIf(granted = 0) FROM {{db}}.reveals FINAL GROUP BY subject ORDER BY subject"); got != fmt.Sprintf("ann\t3\t%d\nbob\t1\t0", 8-granted+1) {
+		t.Errorf("recorded\n%s", got)
+	}
+	if n := f.count("SELECT count() FROM {{db}}.interaction_texts FINAL WHERE kind = 'reveal_reason'"); n != 4 {
+		t.Errorf("%d reasons of 4 reveals", n)
+	}
+	later := f.writer(func(p *Parts) { p.Now = func() time.Time { return time.Now().Add(61 * time.Minute) } })
+	if _, err := later.Reveal(t.Context(), who("ann"), id, "an hour has passed"); err != nil {
+		t.Error(err)
+	}
+	f.checked()
+}
+
+func TestTaxonomy(t *testing.T) {
+	f := newFixture(t)
+	id := f.events(1)[0]
+	_, err := f.w.PutTaxonomy(t.Context(), who("admin"), store.TaxonomyEntry{Key: "Brand Tone", Severity: 6, Description: strings.Repeat("x", 501)})
+	says(t, err, "biasKey: want lower_snake_case", "severityLevel: 6 is not in 1..5", "description: has 501 characters")
+	_, err = f.w.UpdateBias(t.Context(), who("vendor"), id, Bias{Types: Of([]string{"brand.tone"})})
+	says(t, err, `"brand.tone" is not in the taxonomy`)
+	other := f.writer(nil) // knows the vocabulary of before
+	if _, err := other.words.unknown(t.Context(), []string{"charter.sex"}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := f.w.PutTaxonomy(t.Context(), who("admin"), store.TaxonomyEntry{Key: "brand.tone", Severity: 2, Description: "Not how we speak"})
+	if err != nil || a.ID < 1<<30 || a.ID >= 1<<31 {
+		t.Fatalf("%+v %v", a, err)
+	}
+	b, err := other.PutTaxonomy(t.Context(), who("admin"), store.TaxonomyEntry{Key: "brand.tone", Severity: 3})
+	if err != nil || b.ID != a.ID || b.Description != "Not how we speak" {
+		t.Errorf("%+v %v", b, err)
+	}
+	if _, err := other.UpdateBias(t.Context(), who("vendor"), id, Bias{Types: Of([]string{"brand.tone"})}); err != nil {
+		t.Error(err)
+	}
+	was, err := f.w.words.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(was, func(e store.TaxonomyEntry) bool { return e.Key == "charter.sex" })
+	c, err := f.w.PutTaxonomy(t.Context(), who("admin"), store.TaxonomyEntry{Key: "charter.sex", Severity: 5, Description: "Sex, as we see it"})
+	if err != nil || c.ID != was[at].ID {
+		t.Errorf("%+v %v", c, err)
+	}
+	migrated(f) // an upgrade
+	now, err := f.w.words.List(t.Context())
+	if err != nil || len(now) != len(was) || now[at] != *c {
+		t.Errorf("after the migration: %d keys, were %d; %+v %v", len(now), len(was), now[at], err)
+	}
+	if n := f.count("SELECT count() FROM {{db}}.bias_taxonomy FINAL") - f.count("SELECT uniqExact(id) FROM {{db}}.bias_taxonomy FINAL"); n != 0 {
+		t.Errorf("%d ids stand twice", n)
+	}
+}
+
+// Ids of added keys do not depend on who adds them and in what order, unless two keys meet in one.
+func TestIDsOfKeys(t *testing.T) {
+	v := NewVocabulary(nil, nil)
+	v.keys = map[string]store.VersionedEntry{}
+	first := v.freeID("brand.tone")
+	v.keys["other"] = store.VersionedEntry{TaxonomyEntry: store.TaxonomyEntry{ID: first}}
+	if second := v.freeID("brand.tone"); second == first || second < 1<<30 || second >= 1<<31 {
+		t.Errorf("%d %d", first, second)
+	}
+}

@@ -1,0 +1,111 @@
+package gates
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
+)
+
+// Rule is seed 001's GateRule.
+type Rule = audit.GateRule
+
+// Match is a rule and what it matched.
+type Match = audit.GateMatch
+
+// Request asks for a person's approval: seed 001's GateRequest (Rule, MatchedText, Provider, Method,
+// Timestamp) and what we know besides.
+type Request struct {
+	Tenant string
+	// Matches are all places where rules matched, in any order; the first by position names the gate. None:
+	// Rule and MatchedText are the only one.
+	Matches     []Match
+	Rule        Rule
+	MatchedText string
+	Provider    string
+	Method      string
+	Timestamp   time.Time // of the text; zero is now
+
+	// ID is the gate's; opening one again under its id changes nothing. Zero makes a new one.
+	ID audit.ID
+	// Interaction is the event that the text belongs to; zero when there is none. It may arrive later.
+	Interaction audit.ID
+	TraceID     string
+	Model       string
+	Application string
+	// Requester is the caller who wants the text, as package auth names callers, and User the person whose
+	// interaction it is. Neither may answer the gate.
+	Requester string
+	User      string
+	// Timeout is after how long it is denied; zero takes Config.Timeout.
+	Timeout time.Duration
+}
+
+const (
+	maxMatches = 100
+	maxText    = 4 << 10 // bytes of one matched text; the rest is cut off
+	maxField   = 256     // bytes of provider, method and the like
+	maxPattern = 4 << 10 // bytes
+)
+
+// gate checks a request and makes the gate of it.
+func (r *Request) gate(c Config, now time.Time) (*audit.HumanGate, error) {
+	ms := slices.Clone(r.Matches)
+	if len(ms) == 0 {
+		ms = []Match{{Rule: r.Rule, Text: r.MatchedText, Side: audit.Output}}
+	}
+	// A prompt comes before its response.
+	slices.SortStableFunc(ms, func(a, b Match) int {
+		return cmp.Or(cmp.Compare(a.Side, b.Side), cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Span.End, b.Span.End))
+	})
+	var errs []error
+	if !auth.ValidTenant(r.Tenant) {
+		errs = append(errs, errors.New("tenant: is not a tenant's name"))
+	}
+	if len(ms) > maxMatches {
+		ms = ms[:maxMatches]
+	}
+	for i := range ms {
+		m := &ms[i]
+		if m.Rule.ID == "" || len(m.Rule.ID) > maxField || len(m.Rule.Pattern) > maxPattern || len(m.Rule.Description) > maxPattern || len(m.Rule.Category) > maxField {
+			errs = append(errs, fmt.Errorf("rule: of match %d has no id, or one of its fields is too long", i))
+		}
+		m.Text = cut(m.Text, maxText)
+	}
+	timeout := cmp.Or(r.Timeout, c.Timeout)
+	if timeout < 0 || timeout > maxTimeout {
+		errs = append(errs, fmt.Errorf("timeout: %v is not in 1ms..24h", r.Timeout))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, audit.E("gates: open", audit.KindInvalid, err)
+	}
+	now = now.UTC().Truncate(time.Millisecond)
+	g := &audit.HumanGate{
+		ID: r.ID, Tenant: r.Tenant, Event: r.Interaction, Matches: ms, Provider: cut(r.Provider, maxField), Method: cut(r.Method, maxField), TraceID: cut(r.TraceID, maxField),
+		Model: cut(r.Model, maxField), Application: cut(r.Application, maxField), Requester: cut(r.Requester, maxField), User: cut(r.User, maxText),
+		At: r.Timestamp.UTC().Truncate(time.Millisecond), Opened: now, Expires: now.Add(max(timeout, time.Millisecond)), State: audit.GateOpen,
+	}
+	if g.ID.IsZero() {
+		g.ID = audit.NewID(now)
+	}
+	if r.Timestamp.IsZero() || g.At.Year() < 1970 || g.At.Year() > 2200 {
+		g.At = now
+	}
+	return g, nil
+}
+
+// cut keeps the start of a text, at most n bytes, whole characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}

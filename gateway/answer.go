@@ -1,0 +1,164 @@
+package gateway
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+// answer is what a provider has answered so far.
+type answer struct {
+	id, model string
+	choices   map[int]*choice
+	tokens    [2]*int32
+	size      int    // bytes of text, of all choices
+	tail      rune   // the last character of them, spaces apart
+	ended     bool   // the model said that it has finished
+	failed    string // what the provider said went wrong in a stream that had begun
+	opaque    bool   // something came that cannot be read, so nothing can be said of the whole
+	sequence  int64  // of the last event of a stream of /v1/responses
+}
+
+// choice is one of the answers to a prompt.
+type choice struct {
+	text  strings.Builder
+	parts map[string]*strings.Builder // of /v1/responses: texts that are told again at their end
+	extra strings.Builder             // what the text is not: reasoning
+	tools []*tool
+}
+
+// tool is what the model asks for.
+type tool struct {
+	id, name, kind string
+	args           strings.Builder
+}
+
+func (a *answer) choice(i int) *choice {
+	if a.choices == nil {
+		a.choices = map[int]*choice{}
+	}
+	c := a.choices[i]
+	if c == nil {
+		c = &choice{parts: map[string]*strings.Builder{}}
+		a.choices[i] = c
+	}
+	return c
+}
+
+func (a *answer) add(b *strings.Builder, s string) {
+	if s == "" {
+		return
+	}
+	b.WriteString(s)
+	a.size += len(s)
+	if s = strings.TrimRight(s, " \t"); s != "" {
+		a.tail, _ = utf8.DecodeLastRuneInString(s)
+	}
+}
+
+func (c *choice) tool(i int) *tool {
+	for len(c.tools) <= min(i, 1023) {
+		c.tools = append(c.tools, &tool{})
+	}
+	return c.tools[max(0, min(i, 1023))]
+}
+
+// identify takes what stands in every part of an answer.
+func (a *answer) identify(v gjson.Result) {
+	if id := v.Get("id"); a.id == "" && id.Type == gjson.String {
+		a.id = id.String()
+	}
+	if m := v.Get("model"); a.model == "" && m.Type == gjson.String {
+		a.model = m.String()
+	}
+}
+
+// count takes the tokens of the usage object, under either of its names.
+func (a *answer) count(usage gjson.Result) {
+	for i, names := range [2][2]string{{"prompt_tokens", "input_tokens"}, {"completion_tokens", "output_tokens"}} {
+		for _, name := range names {
+			if n := usage.Get(name); n.Type == gjson.Number && n.Num >= 0 && n.Num < 1<<31 {
+				t := int32(n.Num)
+				a.tokens[i] = &t
+			}
+		}
+	}
+}
+
+// fail remembers the provider's own words about an error.
+func (a *answer) fail(e gjson.Result) {
+	if a.failed = e.Get("message").String(); a.failed == "" {
+		a.failed = "the provider ended the stream with an error"
+	}
+}
+
+// messages are the answers as the event has them.
+func (a *answer) messages() []call.Message {
+	var out []call.Message
+	for _, i := range slices.Sorted(maps.Keys(a.choices)) {
+		c := a.choices[i]
+		m := call.Message{Role: "assistant"}
+		var calls []any
+		for _, t := range c.tools {
+			if t.name == "" && t.args.Len() == 0 {
+				continue // items of /v1/responses that are no calls leave gaps
+			}
+			kind := t.kind
+			if kind == "" {
+				kind = "function"
+			}
+			calls = append(calls, map[string]any{"id": t.id, "type": kind, "function": map[string]string{"name": t.name, "arguments": t.args.String()}})
+		}
+		if calls != nil {
+			m.Calls = encode(calls)
+		}
+		if s := c.text.String(); s != "" || calls == nil {
+			m.Content = quoted(s)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// beside gives what is judged with the texts and is no part of them: reasoning, and what tools are asked to do.
+func (a *answer) beside() string {
+	var b strings.Builder
+	for _, i := range slices.Sorted(maps.Keys(a.choices)) {
+		c := a.choices[i]
+		b.WriteString("\n" + c.extra.String())
+		for _, t := range c.tools {
+			b.WriteString("\n" + t.name + " " + plainArgs(t.args.String()))
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// plainArgs takes escapes out of a tool's arguments, which are JSON, so that rules see words.
+func plainArgs(args string) string {
+	v := gjson.Parse(args)
+	if !v.IsObject() || !gjson.Valid(args) {
+		return args
+	}
+	var b strings.Builder
+	var walk func(v gjson.Result)
+	walk = func(v gjson.Result) {
+		v.ForEach(func(k, e gjson.Result) bool {
+			if k.Type == gjson.String {
+				b.WriteString(k.String() + " ")
+			}
+			if e.IsObject() || e.IsArray() {
+				walk(e)
+			} else {
+				b.WriteString(e.String() + " ")
+			}
+			return true
+		})
+	}
+	walk(v)
+	return b.String()
+}

@@ -1,0 +1,207 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+// chat is /v1/chat/completions.
+type chat struct{}
+
+func (chat) path() string            { return "/chat/completions" }
+func (chat) texts() string           { return "messages" }
+func (chat) method() string          { return "chat.completions.create" }
+func (chat) refused(*request) string { return "" }
+
+func (chat) prompt(q *request) (system string, ms []call.Message, f *fault) {
+	items, f := elements(q.fields["messages"], "messages")
+	if f != nil {
+		return "", nil, f
+	}
+	for i, item := range items {
+		at := fmt.Sprintf("messages[%d]", i)
+		fields, f := object(item, maxDepth, at)
+		if f != nil {
+			return "", nil, f
+		}
+		m, f := message(fields, at+".content")
+		if f != nil {
+			return "", nil, f
+		}
+		ms = append(ms, m)
+	}
+	return "", ms, nil
+}
+
+func (chat) whole(a *answer, v gjson.Result) {
+	a.identify(v)
+	a.count(v.Get("usage"))
+	choices := v.Get("choices")
+	if !choices.IsArray() {
+		a.opaque = true
+		return
+	}
+	for _, c := range choices.Array() {
+		chatSaid(a, c, c.Get("message"))
+	}
+	a.ended = true
+}
+
+func (chat) chunk(a *answer, v gjson.Result) {
+	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
+		a.fail(e)
+		return
+	}
+	a.identify(v)
+	if u := v.Get("usage"); u.IsObject() {
+		a.count(u)
+	}
+	v.Get("choices").ForEach(func(_, c gjson.Result) bool {
+		chatSaid(a, c, c.Get("delta"))
+		return true
+	})
+}
+
+// chatSaid adds what a message, or a piece of one, says.
+func chatSaid(a *answer, from, m gjson.Result) {
+	c := a.choice(int(from.Get("index").Int()))
+	if r := from.Get("finish_reason"); r.Type == gjson.String {
+		a.ended = true
+	}
+	for _, name := range []string{"content", "refusal"} {
+		switch v := m.Get(name); {
+		case v.Type == gjson.String:
+			a.add(&c.text, v.String())
+		case v.IsArray():
+			v.ForEach(func(_, part gjson.Result) bool {
+				a.add(&c.text, part.Get("text").String())
+				return true
+			})
+		}
+	}
+	for _, name := range []string{"reasoning_content", "reasoning", "audio.transcript"} {
+		if v := m.Get(name); v.Type == gjson.String {
+			a.add(&c.extra, v.String())
+		}
+	}
+	toolSaid := func(i int, call gjson.Result) {
+		t, f := c.tool(i), call.Get("function")
+		if !f.Exists() {
+			f = call.Get("custom")
+		}
+		t.id += call.Get("id").String()
+		t.name += f.Get("name").String()
+		a.add(&t.args, f.Get("arguments").String()+f.Get("input").String())
+		if k := call.Get("type").String(); k != "" {
+			t.kind = k
+		}
+	}
+	for i, call := range m.Get("tool_calls").Array() {
+		if n := call.Get("index"); n.Exists() {
+			i = int(n.Int())
+		}
+		toolSaid(i, call)
+	}
+	if f := m.Get("function_call"); f.IsObject() { // as it was before tools
+		t := c.tool(0)
+		t.name += f.Get("name").String()
+		a.add(&t.args, f.Get("arguments").String())
+	}
+}
+
+func (chat) marked(v gjson.Result) string {
+	if v.Get("choices").IsArray() {
+		return "evenhand"
+	}
+	return ""
+}
+
+type chatChoice struct {
+	Index   int             `json:"index"`
+	Message *map[string]any `json:"message,omitempty"`
+	Delta   *map[string]any `json:"delta,omitempty"`
+	Finish  *string         `json:"finish_reason"`
+}
+
+// chatObject is a completion of ours.
+func chatObject(x *exchange, kind string, c chatChoice) map[string]any {
+	id := x.answer.id
+	if id == "" {
+		id = "chatcmpl-" + x.id.String()
+	}
+	return map[string]any{"id": id, "object": kind, "created": x.began.Unix(), "model": x.req.model, "choices": []chatChoice{c}}
+}
+
+var filtered = "content_filter"
+
+func (chat) instead(x *exchange, text string, stream bool) []byte {
+	said := map[string]any{"role": "assistant", "content": text, "refusal": nil}
+	body := chatObject(x, "chat.completion", chatChoice{Message: &said, Finish: &filtered})
+	body["usage"] = map[string]any{"prompt_tokens": tokens(x.answer.tokens[0]), "completion_tokens": tokens(x.answer.tokens[1]), "total_tokens": tokens(x.answer.tokens[0]) + tokens(x.answer.tokens[1])}
+	body["evenhand"] = x.report()
+	if stream {
+		return chat{}.events(encode(body), x.req.usage())
+	}
+	return encode(body)
+}
+
+func (chat) events(body []byte, usage bool) []byte {
+	v := gjson.ParseBytes(body)
+	choice, report, count := v.Get("choices.0"), v.Get("evenhand"), v.Get("usage")
+	o := members(v)
+	delete(o, "evenhand")
+	delete(o, "usage")
+	o["object"] = "chat.completion.chunk"
+	if usage {
+		o["usage"] = nil // but at the end
+	}
+	var out bytes.Buffer
+	chunk := func(choices ...any) {
+		o["choices"] = choices
+		out.Write(sse("", encode(o)))
+	}
+	piece := func(delta, finish any) map[string]any {
+		return map[string]any{"index": choice.Get("index").Int(), "delta": delta, "finish_reason": finish}
+	}
+	said := piece(members(choice.Get("message")), nil)
+	if probs := choice.Get("logprobs"); probs.IsObject() {
+		said["logprobs"] = json.RawMessage(probs.Raw)
+	}
+	chunk(said)
+	if report.Exists() {
+		o["evenhand"] = json.RawMessage(report.Raw)
+	}
+	chunk(piece(struct{}{}, choice.Get("finish_reason").Value()))
+	delete(o, "evenhand")
+	if usage && count.IsObject() {
+		o["usage"] = json.RawMessage(count.Raw)
+		o["choices"] = []any{}
+		out.Write(sse("", encode(o)))
+	}
+	out.WriteString("data: [DONE]\n\n")
+	return out.Bytes()
+}
+
+func (chat) stop(x *exchange, f *fault) []byte {
+	var out bytes.Buffer
+	if f.report != nil {
+		end := chatObject(x, "chat.completion.chunk", chatChoice{Delta: &map[string]any{}, Finish: &filtered})
+		end["evenhand"] = f.report
+		out.Write(sse("", encode(end)))
+	}
+	out.Write(sse("", f.json()))
+	out.WriteString("data: [DONE]\n\n")
+	return out.Bytes()
+}
+
+func tokens(n *int32) int32 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}

@@ -1,0 +1,314 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+// responses is /v1/responses.
+type responses struct{}
+
+func (responses) path() string   { return "/responses" }
+func (responses) texts() string  { return "input" }
+func (responses) method() string { return "responses.create" }
+
+func (responses) refused(q *request) string {
+	if gjson.ParseBytes(q.fields["background"]).Bool() {
+		return "background" // its answer would be fetched past us
+	}
+	return ""
+}
+
+func (responses) prompt(q *request) (system string, ms []call.Message, f *fault) {
+	if v := gjson.ParseBytes(q.fields["instructions"]); v.Type == gjson.String {
+		system = v.String()
+	}
+	raw := q.fields["input"]
+	if !gjson.ParseBytes(raw).IsArray() {
+		m, f := message(map[string][]byte{"role": []byte(`"user"`), "content": raw}, "input")
+		return system, []call.Message{m}, f
+	}
+	items, f := elements(raw, "input")
+	if f != nil {
+		return "", nil, f
+	}
+	for i, item := range items {
+		at := fmt.Sprintf("input[%d]", i)
+		if !gjson.ParseBytes(item).IsObject() {
+			return "", nil, badRequest(at, "wants an object")
+		}
+		fields, f := object(item, maxDepth, at)
+		if f != nil {
+			return "", nil, f
+		}
+		m, f := inputItem(fields, at)
+		if f != nil {
+			return "", nil, f
+		}
+		ms = append(ms, m)
+	}
+	return system, ms, nil
+}
+
+// inputItem makes a message of an item: a message, a call of a tool, what a tool gave, or something else.
+func inputItem(fields map[string][]byte, at string) (call.Message, *fault) {
+	kind := gjson.ParseBytes(fields["type"]).String()
+	switch {
+	case fields["role"] != nil:
+		return message(fields, at+".content")
+	case strings.HasSuffix(kind, "_call_output"):
+		return message(map[string][]byte{"role": []byte(`"tool"`), "content": fields["output"]}, at+".output")
+	case kind == "function_call":
+		said := gjson.ParseBytes(fields["name"]).String() + " " + gjson.ParseBytes(fields["arguments"]).String()
+		return call.Text("assistant", said), nil
+	}
+	return message(map[string][]byte{"role": encode(kind), "content": fields["content"]}, at+".content")
+}
+
+func (responses) whole(a *answer, v gjson.Result) {
+	a.identify(v)
+	a.count(v.Get("usage"))
+	output := v.Get("output")
+	if !output.IsArray() {
+		a.opaque = true
+		return
+	}
+	for i, item := range output.Array() {
+		responseItem(a, i, item)
+	}
+	a.ended = v.Get("status").String() != "failed"
+	if e := v.Get("error"); e.IsObject() {
+		a.fail(e)
+	}
+}
+
+// responseItem takes an item of the output as a whole; what was told in pieces before is not taken again.
+func responseItem(a *answer, i int, item gjson.Result) {
+	for _, list := range []string{"content", "summary"} {
+		for j, part := range item.Get(list).Array() {
+			for _, name := range []string{"text", "refusal"} {
+				if s := part.Get(name); s.Type == gjson.String {
+					a.settle(i, fmt.Sprint(list, j), s.String(), list == "summary" || item.Get("type").String() == "reasoning")
+				}
+			}
+		}
+	}
+	for _, name := range []string{"arguments", "input", "code"} { // of calls of tools
+		if s := item.Get(name); s.Type == gjson.String {
+			a.asks(i, item)
+			a.settle(i, "arguments", s.String(), true)
+		}
+	}
+}
+
+// settle sets a part of an item to its whole text, of which some may have been told already.
+func (a *answer) settle(i int, part, whole string, beside bool) {
+	b := a.part(i, part, beside)
+	if told := b.Len(); len(whole) > told {
+		a.tell(i, part, whole[told:], beside)
+	}
+}
+
+// part gives the text of a part of an item so far.
+func (a *answer) part(i int, part string, beside bool) *strings.Builder {
+	c := a.choice(0) // there is one answer; its items are one text
+	key := fmt.Sprint(i, part, beside)
+	b := c.parts[key]
+	if b == nil {
+		b = &strings.Builder{}
+		c.parts[key] = b
+	}
+	return b
+}
+
+// tell adds a piece to a part, and to what is judged.
+func (a *answer) tell(i int, part, s string, beside bool) {
+	b, c := a.part(i, part, beside), a.choice(0)
+	to := &c.text
+	switch {
+	case part == "arguments":
+		to = &c.tool(i).args
+	case beside:
+		to = &c.extra
+	}
+	if b.Len() == 0 && to.Len() > 0 {
+		to.WriteString("\n")
+	}
+	b.WriteString(s)
+	a.add(to, s)
+}
+
+// asks notes which tool an item calls.
+func (a *answer) asks(i int, item gjson.Result) {
+	t := a.choice(0).tool(i)
+	t.id, t.name = item.Get("call_id").String(), item.Get("name").String()
+	if t.name == "" {
+		t.name = item.Get("type").String()
+	}
+}
+
+func (responses) chunk(a *answer, v gjson.Result) {
+	kind := v.Get("type").String()
+	if n := v.Get("sequence_number"); n.Type == gjson.Number {
+		a.sequence = n.Int()
+	}
+	i, j := int(v.Get("output_index").Int()), v.Get("content_index").Int()
+	text := func(field, part string, beside bool) {
+		s := v.Get(field).String()
+		switch {
+		case strings.HasSuffix(kind, ".delta"):
+			a.tell(i, part, v.Get("delta").String(), beside)
+		case strings.HasSuffix(kind, ".done"):
+			a.settle(i, part, s, beside)
+		}
+	}
+	switch base := strings.TrimSuffix(strings.TrimSuffix(kind, ".delta"), ".done"); {
+	case kind == "error":
+		if e := v.Get("error"); e.IsObject() {
+			v = e
+		}
+		a.fail(v)
+	case v.Get("response").IsObject():
+		r := v.Get("response")
+		a.identify(r)
+		if kind == "response.completed" || kind == "response.incomplete" || kind == "response.failed" {
+			responses{}.whole(a, r)
+			a.ended = true
+		}
+	case strings.HasPrefix(kind, "response.output_item."):
+		item := v.Get("item")
+		if item.Get("type").String() == "function_call" {
+			a.asks(i, item)
+		}
+		if strings.HasSuffix(kind, ".done") {
+			responseItem(a, i, item)
+		}
+	case base == "response.output_text":
+		text("text", fmt.Sprint("content", j), false)
+	case base == "response.refusal":
+		text("refusal", fmt.Sprint("content", j), false)
+	case base == "response.reasoning_summary_text":
+		text("text", fmt.Sprint("summary", v.Get("summary_index").Int()), true)
+	case base == "response.reasoning_text":
+		text("text", fmt.Sprint("content", j), true)
+	case strings.HasSuffix(base, "_call_arguments"):
+		text("arguments", "arguments", true)
+	case strings.HasSuffix(base, "_call_input"):
+		text("input", "arguments", true)
+	case strings.HasSuffix(base, "_call_code"):
+		text("code", "arguments", true)
+	}
+}
+
+func (responses) marked(v gjson.Result) string {
+	switch v.Get("type").String() {
+	case "response.completed", "response.incomplete", "response.failed":
+		return "response.evenhand"
+	}
+	return ""
+}
+
+// responseObject is a response of ours; text nil is one that was cut off.
+func responseObject(x *exchange, text *string) map[string]any {
+	id := x.answer.id
+	if id == "" {
+		id = "resp_" + strings.ReplaceAll(x.id.String(), "-", "")
+	}
+	o := map[string]any{"id": id, "object": "response", "created_at": x.began.Unix(), "model": x.req.model, "error": nil,
+		"parallel_tool_calls": true, "tool_choice": "auto", "tools": []any{}, "metadata": map[string]string{}, "instructions": nil,
+		"status": "incomplete", "incomplete_details": map[string]string{"reason": filtered}, "output": []any{}, "evenhand": x.report()}
+	if text != nil {
+		o["status"], o["incomplete_details"], o["output"] = "completed", nil, []any{map[string]any{
+			"id": "msg_" + strings.ReplaceAll(x.id.String(), "-", ""), "type": "message", "role": "assistant", "status": "completed",
+			"content": []any{map[string]any{"type": "output_text", "text": *text, "annotations": []any{}}},
+		}}
+	}
+	return o
+}
+
+func (responses) instead(x *exchange, text string, stream bool) []byte {
+	whole := encode(responseObject(x, &text))
+	if stream {
+		return responses{}.events(whole, false)
+	}
+	return whole
+}
+
+// events tells tokens always: the last event is the response itself.
+func (responses) events(body []byte, _ bool) []byte {
+	v := gjson.ParseBytes(body)
+	var out bytes.Buffer
+	n := 0
+	event := func(kind string, fields map[string]any) {
+		fields["type"], fields["sequence_number"] = kind, n
+		out.Write(sse(kind, encode(fields)))
+		n++
+	}
+	begun := members(v)
+	begun["status"], begun["incomplete_details"], begun["output"], begun["usage"] = "in_progress", nil, []any{}, nil
+	delete(begun, "evenhand")
+	event("response.created", map[string]any{"response": begun})
+	event("response.in_progress", map[string]any{"response": begun})
+	for i, item := range v.Get("output").Array() {
+		itemEvents(i, item, event)
+	}
+	end := v.Get("status").String()
+	if end != "incomplete" && end != "failed" {
+		end = "completed"
+	}
+	event("response."+end, map[string]any{"response": json.RawMessage(v.Raw)})
+	return out.Bytes()
+}
+
+// itemEvents tells an item of the output: a message part by part, others as they are.
+func itemEvents(i int, item gjson.Result, event func(kind string, fields map[string]any)) {
+	begun := members(item)
+	var parts []gjson.Result
+	if item.Get("type").String() == "message" {
+		parts, begun["content"] = item.Get("content").Array(), []any{}
+	}
+	if item.Get("status").Exists() {
+		begun["status"] = "in_progress"
+	}
+	event("response.output_item.added", map[string]any{"output_index": i, "item": begun})
+	for j, part := range parts {
+		at := func(more map[string]any) map[string]any {
+			more["item_id"], more["output_index"], more["content_index"] = item.Get("id").String(), i, j
+			return more
+		}
+		empty := members(part)
+		for _, name := range []string{"text", "refusal"} {
+			if part.Get(name).Exists() {
+				empty[name] = ""
+			}
+		}
+		event("response.content_part.added", at(map[string]any{"part": empty}))
+		if text := part.Get("text").Str; text != "" {
+			event("response.output_text.delta", at(map[string]any{"delta": text, "logprobs": []any{}}))
+			event("response.output_text.done", at(map[string]any{"text": text, "logprobs": []any{}}))
+		}
+		if refusal := part.Get("refusal").Str; refusal != "" {
+			event("response.refusal.delta", at(map[string]any{"delta": refusal}))
+			event("response.refusal.done", at(map[string]any{"refusal": refusal}))
+		}
+		event("response.content_part.done", at(map[string]any{"part": json.RawMessage(part.Raw)}))
+	}
+	event("response.output_item.done", map[string]any{"output_index": i, "item": json.RawMessage(item.Raw)})
+}
+
+func (responses) stop(x *exchange, f *fault) []byte {
+	var out bytes.Buffer
+	n := x.answer.sequence
+	if f.report != nil {
+		n++
+		out.Write(sse("response.incomplete", encode(map[string]any{"type": "response.incomplete", "sequence_number": n, "response": responseObject(x, nil)})))
+	}
+	out.Write(sse("error", encode(map[string]any{"type": "error", "sequence_number": n + 1, "code": f.code, "message": f.say, "param": nil, "error": f.body()})))
+	return out.Bytes()
+}

@@ -1,0 +1,80 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// event is one event of a stream. raw is what came, its blank line included; data is "" for comments.
+type event struct {
+	raw, data []byte
+}
+
+var errTooLarge = errors.New("the response has more bytes than gateway.response_bytes")
+
+// events reads a stream of server-sent events. Lines end in \n or \r\n.
+type events struct {
+	r   *bufio.Reader
+	max int // bytes of one event
+}
+
+func newEvents(r io.Reader, most int64) *events {
+	return &events{bufio.NewReaderSize(r, 16<<10), int(most)}
+}
+
+// next gives the next event; io.EOF after the last, which may lack its blank line.
+func (e *events) next() (ev event, err error) {
+	said, from := false, 0
+	for {
+		line, err := e.r.ReadSlice('\n')
+		ev.raw = append(ev.raw, line...)
+		switch {
+		case len(ev.raw) > e.max:
+			return event{}, errTooLarge
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && (said || len(ev.raw) > from):
+			ev.field(bytes.TrimRight(ev.raw[from:], "\r\n"))
+			ev.raw = append(bytes.TrimRight(ev.raw, "\r\n"), "\n\n"...)
+			return ev, nil
+		case err != nil:
+			return event{}, err
+		}
+		text := bytes.TrimRight(ev.raw[from:], "\r\n")
+		from = len(ev.raw)
+		if len(text) > 0 {
+			said = true
+			ev.field(text)
+		} else if said {
+			return ev, nil
+		}
+	}
+}
+
+// field takes the data of a line; of several lines they are joined.
+func (ev *event) field(line []byte) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	if string(bytes.TrimPrefix(name, []byte("\ufeff"))) != "data" {
+		return
+	}
+	value = bytes.TrimPrefix(value, []byte(" "))
+	if ev.data != nil {
+		ev.data = append(append(ev.data[:len(ev.data):len(ev.data)], '\n'), value...)
+		return
+	}
+	ev.data = append([]byte{}, value...) // raw may move while it grows
+}
+
+// replace puts other data into the event; the rest of it stays.
+func (ev *event) replace(data []byte) {
+	if bytes.Contains(ev.data, []byte("\n")) { // of several lines
+		ev.raw = sse("", data)
+	} else {
+		ev.raw = bytes.Replace(ev.raw, ev.data, data, 1)
+	}
+	ev.data = data
+}
+
+func (ev *event) done() bool { return string(bytes.TrimSpace(ev.data)) == "[DONE]" }

@@ -1,0 +1,266 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/guard"
+)
+
+// flow is a stream under way: what came and may not go on yet.
+type flow struct {
+	x       *exchange
+	res     *http.Response
+	mode    string
+	pending []event
+	marked  int    // of pending: the last event that can carry our report; -1 for none
+	path    string // of the report in it
+	cut     int    // of pending: how many end with a sentence
+	cutAt   int    // bytes of text up to there
+	out     int    // bytes of text that went on
+	held    int64  // bytes of pending
+	due     int    // of pending: how many may go, and wait for those that came with them
+}
+
+// Events that came together go on together: a system call each would be most of what a fast stream costs.
+const (
+	readAhead = 16       // events
+	together  = 16 << 10 // bytes
+)
+
+// piece is what the reading goroutine hands on.
+type piece struct {
+	ev  event
+	err error
+}
+
+// stream judges a stream and passes it on as its mode allows. asking ends when the provider's time is over.
+func (x *exchange) stream(ctx, asking context.Context, res *http.Response) *fault {
+	f := &flow{x: x, res: res, mode: x.opts.stream, marked: -1}
+	if !x.opts.looks(guard.Response) {
+		f.mode = StreamPass
+	}
+	x.answer.opaque = res.Header.Get("Content-Encoding") != ""
+	x.failure = "the provider's answer broke off"
+	reading, stop := context.WithCancel(asking)
+	pieces := read(reading, res.Body, x.g.cfg.ResponseBytes)
+	defer func() { // the reader ends with its body
+		stop()
+		_ = res.Body.Close()
+		for range pieces { //nolint:revive // until it is closed
+		}
+	}()
+	tick := time.NewTicker(x.g.cfg.KeepAlive)
+	defer tick.Stop()
+	alive := x.alive(res.Header)
+	for {
+		select {
+		case p, more := <-pieces:
+			if !more { // ctx has ended
+				p.err = context.Cause(reading)
+			}
+			if p.err != nil {
+				x.told()
+				return f.end(ctx, asking, p.err, alive)
+			}
+			if fault := f.take(ctx, p.ev, len(pieces) > 0, alive); fault != nil {
+				return fault
+			}
+			if p.ev.done() {
+				x.told()
+				fault := f.end(ctx, asking, io.EOF, alive)
+				drain(pieces)
+				return fault
+			}
+		case <-tick.C:
+			if f.mode != StreamPass && alive != nil {
+				alive()
+			}
+		}
+	}
+}
+
+// read reads events until the stream or ctx ends; the last piece is an error.
+func read(ctx context.Context, body io.Reader, most int64) <-chan piece {
+	out := make(chan piece, readAhead)
+	go func() {
+		defer close(out)
+		for events := newEvents(body, most); ; {
+			ev, err := events.next()
+			select {
+			case out <- piece{ev, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// drain lets a provider end its stream after [DONE], so that the connection can be used again.
+func drain(pieces <-chan piece) {
+	patience := time.NewTimer(100 * time.Millisecond)
+	defer patience.Stop()
+	for {
+		select {
+		case _, more := <-pieces:
+			if !more {
+				return
+			}
+		case <-patience.C:
+			return
+		}
+	}
+}
+
+// take reads one event and lets go what may go; more says that others are here already.
+func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fault {
+	x := f.x
+	before, path := x.answer.size, ""
+	if len(ev.data) > 0 && !ev.done() {
+		if gjson.ValidBytes(ev.data) {
+			v := gjson.ParseBytes(ev.data)
+			x.kind.chunk(&x.answer, v)
+			path = x.kind.marked(v)
+		} else {
+			x.answer.opaque = true
+		}
+	}
+	f.pending, f.held = append(f.pending, ev), f.held+int64(len(ev.raw))
+	if path != "" {
+		f.marked, f.path = len(f.pending)-1, path
+	}
+	grew := x.answer.size > before
+	if grew && sentenceEnd(x.answer.tail) {
+		f.cut, f.cutAt = len(f.pending), x.answer.size
+	}
+	switch {
+	case f.mode == StreamPass:
+		if grew || path == "" && !ev.done() {
+			f.due = len(f.pending)
+		}
+		if f.due > 0 && (!more || f.held > together) {
+			f.release(f.due)
+		}
+	case f.mode == StreamWindow:
+		return f.window(ctx, alive)
+	case f.held > x.g.cfg.ResponseBytes: // only while it is held
+		x.answer.opaque = true
+		if fault := x.settle(ctx, audit.Output, alive); fault != nil {
+			return fault
+		}
+		f.mode = StreamPass
+		f.release(len(f.pending))
+	}
+	return nil
+}
+
+// window judges what came so far when it is enough, and lets its whole sentences go. The longer the
+// answer, the longer its windows, so that judging stays in proportion.
+func (f *flow) window(ctx context.Context, alive func()) *fault {
+	least := max(f.x.g.cfg.WindowBytes, f.out/16)
+	n, size := f.cut, f.cutAt
+	switch {
+	case f.cutAt-f.out >= least:
+	case f.x.answer.size-f.out >= 4*least: // one long sentence
+		n, size = len(f.pending), f.x.answer.size
+	default:
+		return nil
+	}
+	f.x.partly = true
+	fault := f.x.settle(ctx, audit.Output, alive)
+	f.x.partly = false
+	if fault != nil {
+		return fault
+	}
+	f.release(n)
+	f.out = size
+	return nil
+}
+
+// end judges the whole and lets the rest go.
+func (f *flow) end(ctx, asking context.Context, err error, alive func()) *fault {
+	x := f.x
+	clean := errors.Is(err, io.EOF)
+	if !clean && f.mode == StreamHold {
+		return broken(asking, err)
+	}
+	switch {
+	case x.answer.failed != "":
+		x.status, x.failure = "error", x.answer.failed
+	case clean && (x.answer.ended || x.answer.opaque):
+		x.status, x.failure = "success", ""
+	case clean:
+		x.status, x.failure = "error", "the stream ended before the model had finished"
+	}
+	var best take
+	if f.mode == StreamHold {
+		best = x.mend(ctx, take{header: f.res.Header, answer: x.answer}, alive)
+	}
+	if fault := x.settle(ctx, audit.Output, alive); fault != nil {
+		return fault
+	}
+	if best.body != nil { // of a replay
+		x.retell(best)
+		return nil
+	}
+	f.mark()
+	if clean {
+		x.ends()
+	}
+	f.release(len(f.pending))
+	if !clean {
+		return broken(asking, err)
+	}
+	return nil
+}
+
+// mark puts our report into the last event that can carry it, unless all is well and the headers say the rest.
+func (f *flow) mark() {
+	late := f.x.replays != nil && f.x.committed
+	if !f.x.marks() && !late || f.marked < 0 {
+		return
+	}
+	ev := &f.pending[f.marked]
+	if with, err := sjson.SetRawBytes(ev.data, f.path, encode(f.x.report())); err == nil {
+		ev.replace(with)
+	}
+}
+
+// release sends the first n events that wait.
+func (f *flow) release(n int) {
+	if n == 0 && f.x.committed {
+		return
+	}
+	if !f.x.committed {
+		f.x.begin(f.res.Header, f.res.StatusCode)
+	}
+	var out []byte
+	for _, ev := range f.pending[:n] {
+		out = append(out, ev.raw...)
+		f.held -= int64(len(ev.raw))
+	}
+	f.pending = f.pending[n:]
+	f.marked = max(-1, f.marked-n)
+	f.cut, f.due = max(0, f.cut-n), max(0, f.due-n)
+	f.x.write(out)
+}
+
+// sentenceEnd tells whether a text may be let out after r.
+func sentenceEnd(r rune) bool {
+	switch r {
+	case '.', '!', '?', '\n', '。', '！', '？':
+		return true
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// upstream is a provider that can be called.
+type upstream struct {
+	Upstream
+	key    string // held here; "" for the caller's
+	client *http.Client
+}
+
+func newUpstream(u Upstream) (*upstream, error) {
+	key, err := u.heldKey()
+	if err != nil {
+		return nil, err
+	}
+	t := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: u.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:   u.ConnectTimeout,
+		ResponseHeaderTimeout: u.FirstByte,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConnsPerHost:   64,
+		IdleConnTimeout:       90 * time.Second,
+		DisableCompression:    true, // what is judged need not be unpacked, and no small body can become a large one
+	}
+	return &upstream{u, key, &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
+}
+
+// pick gives the upstream of a model and the prefix that named it; nil when there is none.
+func (g *Gateway) pick(model string) (up *upstream, prefix string) {
+	up = g.first
+	for _, u := range g.ups {
+		for _, p := range u.Models {
+			if strings.HasPrefix(model, p) && (len(p) > len(prefix) || prefix == "" && up == g.first) {
+				up, prefix = u, p
+			}
+		}
+	}
+	return up, prefix
+}
+
+// Request headers that pass to every provider; prefixes end in '-'.
+var passes = []string{"Accept", "Content-Type", "User-Agent", "Idempotency-Key", "Tracestate", "Openai-", "X-Stainless-"}
+
+// request makes the provider's request. caller's key passes where none is held here.
+func (u *upstream) request(ctx context.Context, method, path string, body []byte, from http.Header, theirs bool) (*http.Request, error) {
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(u.BaseURL, "/")+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	allowed := func(name, in string) bool {
+		in = http.CanonicalHeaderKey(in)
+		return name == in || strings.HasSuffix(in, "-") && strings.HasPrefix(name, in)
+	}
+	for name, values := range from {
+		is := func(in string) bool { return allowed(name, in) }
+		if slices.ContainsFunc(passes, is) || slices.ContainsFunc(u.Headers, is) && name != "Authorization" && !strings.HasPrefix(name, "X-Evenhand-") {
+			r.Header[name] = slices.Clone(values)
+		}
+	}
+	switch {
+	case u.key != "" && u.KeyHeader == "Authorization":
+		r.Header.Set("Authorization", "Bearer "+u.key)
+	case u.key != "":
+		r.Header.Set(u.KeyHeader, u.key)
+	case theirs:
+		if v := from.Values(u.KeyHeader); len(v) > 0 {
+			r.Header[u.KeyHeader] = slices.Clone(v)
+		}
+	}
+	return r, nil
+}
+
+var errTimeout = errors.New("the provider took longer than the upstream's timeout")
+
+// gone is for callers who went away: nobody reads it, and metrics count it under the status that nginx gave it.
+var gone = &fault{status: 499, kind: kindRequest, code: "evenhand_caller_gone", say: "the caller went away"}
+
+// unreached tells as a fault why no answer came.
+func unreached(ctx context.Context, err error) *fault {
+	var late net.Error
+	switch {
+	case errors.Is(context.Cause(ctx), errTimeout), errors.As(err, &late) && late.Timeout():
+		return &fault{status: http.StatusGatewayTimeout, kind: kindUpstream, code: "evenhand_upstream_timeout", say: "the provider did not answer in time"}
+	case ctx.Err() != nil:
+		return gone
+	}
+	return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_unreachable", say: "the provider cannot be reached"}
+}
+
+// Response headers that are between two neighbours, or would speak for this host.
+var stays = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Content-Length", "Set-Cookie", "Alt-Svc", "Strict-Transport-Security", "Location"}
+
+// copyHeader passes the provider's headers on.
+func copyHeader(to, from http.Header) {
+	for name, values := range from {
+		if slices.Contains(stays, name) || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "X-Evenhand-") {
+			continue
+		}
+		to[name] = slices.Clone(values)
+	}
+}
+
+// modelPath is where a provider tells of one model, and of all for "". Names may have slashes; ok is false for one
+// that would lead elsewhere.
+func modelPath(model string) (path string, ok bool) {
+	if model == "" {
+		return "/models", true
+	}
+	for part := range strings.SplitSeq(model, "/") {
+		if part == "" || part == "." || part == ".." {
+			return "", false
+		}
+		path += "/" + url.PathEscape(part)
+	}
+	return "/models" + path, true
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

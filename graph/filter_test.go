@@ -1,0 +1,140 @@
+package graph_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// condition is a filter with what it says of a record.
+type condition struct {
+	filter map[string]any
+	holds  func(*audit.Interaction, *audit.Verdict) bool
+}
+
+func is(name string, value any, holds func(*audit.Interaction, *audit.Verdict) bool) condition {
+	return condition{map[string]any{name: value}, holds}
+}
+
+// conditions are all filters; said are the decisions of reviews.
+func conditions(said map[audit.ID]string) []condition {
+	type (
+		in = *audit.Interaction
+		vd = *audit.Verdict
+	)
+	middle := noon.Add(-70 * time.Minute)
+	return []condition{
+		is("tenantId", "acme", func(in, vd) bool { return true }),
+		is("userId", "u-3", func(i in, _ vd) bool { return i.UserID == "u-3" }),
+		is("llmProvider", "mistral", func(i in, _ vd) bool { return i.Provider == "mistral" }),
+		is("llmModel", "m-2", func(i in, _ vd) bool { return i.Model == "m-2" }),
+		is("sensitivityScore", "high", func(i in, _ vd) bool { return i.SensitivityScore == "high" }),
+		is("biasDetected", true, func(_ in, v vd) bool { return v.Detected }),
+		is("biasDetected", false, func(_ in, v vd) bool { return !v.Detected }),
+		is("humanReviewed", true, func(i in, _ vd) bool { return said[i.ID] != "" }),
+		is("humanReviewed", false, func(i in, _ vd) bool { return said[i.ID] == "" }),
+		is("logTimestampStart", middle.Format(time.RFC3339Nano), func(i in, _ vd) bool { return !i.Time.Before(middle) }),
+		is("logTimestampEnd", middle.Format(time.RFC3339Nano), func(i in, _ vd) bool { return i.Time.Before(middle) }),
+		is("logTimestampStart", "1815-12-10T00:00:00Z", func(in, vd) bool { return true }),
+		is("logTimestampEnd", "9999-12-31T23:59:59.9999+14:00", func(in, vd) bool { return true }),
+		is("domain", "hr", func(i in, _ vd) bool { return i.Domain == audit.HR }),
+		is("application", "desk", func(i in, _ vd) bool { return i.Application == "desk" }),
+		is("traceId", fmt.Sprintf("%032x", 22), func(i in, _ vd) bool { return i.TraceID == fmt.Sprintf("%032x", 22) }),
+		is("flagged", true, func(_ in, v vd) bool { return v.Flagged }),
+		is("flagged", false, func(_ in, v vd) bool { return !v.Flagged }),
+		is("unsafe", true, func(_ in, v vd) bool { return v.Unsafe }),
+		is("gated", true, func(_ in, v vd) bool { return v.Gated }),
+		is("effectiveBias", true, func(i in, v vd) bool { return v.Detected && said[i.ID] != "dismissed" || said[i.ID] == "confirmed" }),
+		is("effectiveBias", false, func(i in, v vd) bool { return !v.Detected && said[i.ID] != "confirmed" || said[i.ID] == "dismissed" }),
+		is("biasType", "charter.sex", func(_ in, v vd) bool { return slices.Contains(v.BiasTypes, "charter.sex") }),
+		is("kind", "safety.pii_leakage", func(_ in, v vd) bool {
+			return slices.ContainsFunc(v.Findings, func(f audit.Finding) bool { return f.Kind == "safety.pii_leakage" })
+		}),
+		is("minSeverity", "MEDIUM", func(_ in, v vd) bool { return v.MaxSeverity >= 2 }),
+		is("minBiasScore", 0.6, func(_ in, v vd) bool { return v.BiasSum >= 600_000 }),
+		is("minConfidence", 0.75, func(_ in, v vd) bool { return v.Confidence >= 750_000 }),
+		is("biasAnalysisStatus", "failed", func(_ in, v vd) bool { return v.Status == audit.Failed }),
+		is("status", "blocked", func(i in, _ vd) bool { return i.Status == "blocked" }),
+		is("action", "warn", func(_ in, v vd) bool { return v.Action == audit.Warn }),
+	}
+}
+
+const listed = `query($f: LlmInteractionAuditFilterInput, $alone: Boolean!) {
+	llmInteractionAudits(filter: $f, pagination: {limit: 200}) { id }
+	llmInteractionAuditConnection(filter: $f, first: 200) @include(if: $alone) { nodes { id } totalCount }
+}`
+
+// Each filter alone and each pair of two gives the records of which the same is true, newest first; alone,
+// the connection and its count do too.
+func TestFilters(t *testing.T) {
+	f := newFixture(t)
+	records := series("acme", 150)
+	f.write(records...)
+	f.write(series("beta", 20)...)
+	f.writing()
+	said := map[audit.ID]string{}
+	for i, decision := range []string{"dismissed", "confirmed", "unsure", "confirmed", "dismissed", "unsure", "confirmed", "dismissed"} {
+		id := records[5*i].Interaction.ID
+		said[id] = decision
+		if a := f.ask(admin, reviewOp, fmt.Sprintf(`{"id":%q,"input":{"humanReviewed":true,"humanBiasTag":{"decision":%q}}}`, id, decision)); len(a.Errors) > 0 {
+			t.Fatalf("%+v", a.Errors)
+		}
+	}
+	all := conditions(said)
+	for i, a := range all {
+		for j, b := range all[:i+1] {
+			if i != j && testing.Short() {
+				continue
+			}
+			filter := maps.Clone(a.filter)
+			if maps.Copy(filter, b.filter); len(filter) == 1 && i != j {
+				continue // one filter has one value
+			}
+			if _, to := filter["logTimestampEnd"]; to && filter["logTimestampStart"] == nil && i != j {
+				filter["logTimestampStart"] = noon.AddDate(0, 0, -3).Format(time.RFC3339)
+			}
+			var want []string
+			for _, r := range records {
+				if a.holds(r.Interaction, r.Verdict) && b.holds(r.Interaction, r.Verdict) {
+					want = append(want, r.Interaction.ID.String())
+				}
+			}
+			if i == j && len(want) == 0 {
+				t.Errorf("%v holds of nothing: it is not tested", filter)
+			}
+			vars, err := json.Marshal(map[string]any{"f": filter, "alone": i == j})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got struct {
+				LlmInteractionAudits          []struct{ ID string }
+				LlmInteractionAuditConnection *struct {
+					Nodes      []struct{ ID string }
+					TotalCount int
+				}
+			}
+			f.get(admin, listed, string(vars), &got)
+			lists := [][]struct{ ID string }{got.LlmInteractionAudits}
+			if c := got.LlmInteractionAuditConnection; c != nil {
+				if lists = append(lists, c.Nodes); c.TotalCount != len(want) {
+					t.Errorf("count of %s: %d, want %d", vars, c.TotalCount, len(want))
+				}
+			}
+			for _, list := range lists {
+				var ids []string
+				for _, n := range list {
+					ids = append(ids, n.ID)
+				}
+				if !slices.Equal(ids, want) {
+					t.Errorf("%s: %d, want %d: %s", vars, len(ids), len(want), strings.Join(ids, " "))
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package model
+
+import (
+	"context"
+	"time"
+
+	"github.com/evenhand/evenhand/store"
+)
+
+// Decision is what a review says, in the words of the store.
+type Decision string
+
+// The decisions.
+const (
+	Confirmed Decision = "confirmed"
+	Dismissed Decision = "dismissed"
+	Unsure    Decision = "unsure"
+	Withdrawn Decision = "withdrawn"
+)
+
+// Review is what a person said at some time.
+type Review struct {
+	store.Review
+	of *Audit
+}
+
+func (r *Review) ID() string         { return r.Review.ID.String() }
+func (r *Review) Decision() Decision { return Decision(r.Review.Decision) }
+func (r *Review) Tags() []string     { return list(r.Review.Tags) }
+func (r *Review) At() time.Time      { return r.Review.At }
+
+// Notes are null when there are none, or when they are dropped or masked.
+func (r *Review) Notes(ctx context.Context) (*string, error) {
+	t, err := r.of.texts(ctx)
+	return ptr(t.Notes[r.Review.ID]), err
+}
+
+// Reviews is the history of reviews.
+func (a *Audit) Reviews(ctx context.Context) ([]*Review, error) {
+	all, err := about(ctx, a, (*Page).reviews)
+	out := make([]*Review, 0, len(all))
+	for _, r := range all {
+		out = append(out, &Review{r, a})
+	}
+	return out, err
+}
+
+// newest is the newest review that was not taken back, nil when there is none. Of each person the
+// newest counts. An interaction that nobody reviewed is not looked up.
+func (a *Audit) newest(ctx context.Context) (*store.Review, error) {
+	if !a.Item.HumanReviewed {
+		return nil, nil //nolint:nilnil // none
+	}
+	all, err := about(ctx, a, (*Page).reviews)
+	seen := map[string]bool{}
+	for i, r := range all {
+		if !seen[r.Reviewer] && Decision(r.Decision) != Withdrawn {
+			return &all[i], err
+		}
+		seen[r.Reviewer] = true
+	}
+	return nil, err
+}
+
+// tag is humanBiasTag.
+type tag struct {
+	Decision string   `json:"decision"`
+	Tags     []string `json:"tags"`
+}
+
+// HumanBiasTag is that of the newest review.
+func (a *Audit) HumanBiasTag(ctx context.Context) (any, error) {
+	r, err := a.newest(ctx)
+	if r == nil {
+		return nil, err
+	}
+	return tag{r.Decision, list(r.Tags)}, err
+}
+
+// ReviewNotes are those of the newest review.
+func (a *Audit) ReviewNotes(ctx context.Context) (*string, error) {
+	r, err := a.newest(ctx)
+	if r == nil || err != nil {
+		return nil, err
+	}
+	t, err := a.texts(ctx)
+	return ptr(t.Notes[r.ID]), err
+}
+
+// EffectiveBias is what holds after the newest review.
+func (a *Audit) EffectiveBias() bool { return a.Item.Effective() }

@@ -1,0 +1,490 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/detectors"
+	inline "github.com/evenhand/evenhand/guard"
+	"github.com/evenhand/evenhand/guard/guardtest"
+	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+// taken is what the queues of a door gave to the log.
+type taken struct {
+	mu     sync.Mutex
+	events []Message
+	parts  []call.Part
+	inline *Inline
+}
+
+// inlined gives doors a guard over the shipped rules. The queues end with the test, or with flush.
+func inlined(tb testing.TB, d *Deps) *taken {
+	tb.Helper()
+	return inlinedWith(tb, d, guardtest.Current(tb))
+}
+
+func inlinedWith(tb testing.TB, d *Deps, rules *detectors.Current) *taken {
+	tb.Helper()
+	k := &taken{}
+	size := inline.DefaultQueueConfig()
+	d.Inline = &Inline{Guard: inline.New(rules, inline.Config{}), Defaults: inline.DefaultOptions()}
+	d.Inline.Events = inline.NewQueue(size, inline.QueueOptions[Message]{Send: func(_ context.Context, ms []Message) error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.events = append(k.events, ms...)
+		return nil
+	}})
+	d.Inline.Parts = inline.NewQueue(size, inline.QueueOptions[call.Part]{
+		Key: func(p call.Part) string { return p.Tenant + " " + p.Claimed + " " + p.Group }, Fold: call.Merge,
+		Send: func(_ context.Context, ps []call.Part) error {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.parts = append(k.parts, ps...)
+			return nil
+		},
+	})
+	k.inline = d.Inline
+	tb.Cleanup(func() { k.flush(tb) })
+	return k
+}
+
+func (k *taken) flush(tb testing.TB) {
+	tb.Helper()
+	if err := errors.Join(k.inline.Events.Close(context.Background()), k.inline.Parts.Close(context.Background())); err != nil {
+		tb.Error(err)
+	}
+}
+
+// withoutRoom gives queues that take nothing.
+func (k *taken) withoutRoom(failOpen bool) {
+	_ = k.inline.Events.Close(context.Background())
+	_ = k.inline.Parts.Close(context.Background())
+	k.inline.FailOpen = failOpen
+}
+
+const emotional = "Women are too emotional to be good executives."
+
+func TestGuard(t *testing.T) {
+	for _, tc := range []struct {
+		name, body string
+		status     int
+		want       string // contained in the answer
+		eventHas   string // contained in the event, which is not there when this is empty
+	}{
+		{"clean", `{"response":"The parcel arrives on Monday."}`, 200, `"action":"allow","reasons":[]`, `"response":"The parcel`},
+		{"warned", `{"response":"` + emotional + `","options":{"domain":"hr"}}`, 200, `"action":"warn","reasons":["bias"],"domain":"hr"`, `"guard":{"action":"warn","reasons":["bias"]`},
+		{"the event's domain", `{"response":"` + emotional + `","domain":"HR"}`, 200, `"action":"warn"`, `"domain":"HR"`},
+		{"blocked", `{"response":"` + emotional + `","domain":"hr","options":{"biasAction":"block"},"metadata":{"a":1}}`, 200, `"name":"BiasDetectedError"`, `"metadata":{"a":1,"guard":{"action":"block"`},
+		{"its status", `{"response":"` + emotional + `","domain":"hr","status":"success","options":{"biasAction":"block"}}`, 200, `"characteristic":"sex","severity":`, `"status":"blocked"`},
+		{"evidence in the answer", `{"response":"` + emotional + `"}`, 200, `"evidence":"Women are too emotional`, `"response"`},
+		{"nothing to judge", `{"prompt":"hello"}`, 200, `"reasons":["no_text"]`, `"prompt":"hello"`},
+		{"denied where nobody can be asked", `{"response":"I will transfer $5,000 to account 7.","options":{"hitlGate":true}}`, 200, `"name":"HumanGateDeniedError"`, `"status":"blocked"`},
+		{"and why", `{"response":"I will transfer $5,000 to account 7.","options":{"hitlGate":true}}`, 200, `"reason":"denied","detail":"no approver is configured","rule":"financial"`, `"guard"`},
+		{"options of null", `{"response":"a","options":null,"wait":null}`, 200, `"allow"`, `"a"`},
+
+		{"unknown domain", `{"response":"a","domain":"hospital"}`, 400, `wants one of [general hr finance healthcare education]`, ""},
+		{"unknown domain in the options", `{"response":"a","options":{"domain":"hospital"}}`, 400, `"field":"options.domain"`, ""},
+		{"two domains", `{"response":"a","domain":"hr","options":{"domain":"finance"}}`, 400, `"options.domain"`, ""},
+		{"unknown option", `{"response":"a","options":{"bias":1}}`, 400, `"field":"options.bias"`, ""},
+		{"no options", `{"response":"a","options":[]}`, 400, `"field":"options"`, ""},
+		{"a bad rule", `{"response":"a","options":{"hitlGate":true,"hitlGateRules":[{"id":"x","description":"d","category":"c","pattern":"("}]}}`, 400, `"field":"options.hitlGateRules[0].pattern"`, ""},
+		{"a long wait", `{"response":"a","wait":301}`, 400, `"field":"wait"`, ""},
+		{"a broken wait", `{"response":"a","wait":1.5}`, 400, `"field":"wait"`, ""},
+		{"unknown field", `{"respose":"a"}`, 400, `"respose"`, ""},
+		{"options twice", `{"response":"a","options":{},"options":{}}`, 400, `duplicate_key`, ""},
+		{"no JSON", `{"response":`, 400, `bad_json`, ""},
+		{"an array", `[{"response":"a"}]`, 400, `wrong_type`, ""},
+		{"nothing", ``, 400, `BAD_REQUEST`, ""},
+		{"a huge event", `{"response":"` + strings.Repeat("x", 2<<20) + `"}`, 413, `PAYLOAD_TOO_LARGE`, ""},
+		{"a text that is cut", `{"response":"` + strings.Repeat("x", 300<<10) + `"}`, 413, `unread`, `xxx`},
+		{"a prompt that is cut and not checked", `{"response":"a","prompt":"` + strings.Repeat("x", 300<<10) + `"}`, 200, `"allow"`, `xxx`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := deps(&log{})
+			k := inlined(t, &d)
+			w := send(Handler(d), "POST", "/v1/guard", tc.body)
+			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
+				t.Fatalf("%d %s", w.Code, w.Body)
+			}
+			k.flush(t)
+			if (tc.eventHas != "") != (len(k.events) == 1) {
+				t.Fatalf("%d events", len(k.events))
+			}
+			if tc.eventHas == "" {
+				return
+			}
+			if !strings.Contains(string(k.events[0].Value), tc.eventHas) || strings.Contains(string(k.events[0].Value), `"options"`) {
+				t.Errorf("%s", k.events[0].Value)
+			}
+			in, rej := ingest.NewDecoder(ingest.Options{DefaultTenant: "default"}).Decode(record(k.events[0]), audit.Origin{BrokerTime: now})
+			if rej != nil || w.Code == 200 && !strings.Contains(w.Body.String(), `"id":"`+in.ID.String()+`"`) {
+				t.Errorf("%+v %s", rej, w.Body)
+			}
+		})
+	}
+}
+
+// The same id is the same event, whatever is asked about it.
+func TestGuardIsIdempotent(t *testing.T) {
+	d := deps(&log{})
+	k := inlined(t, &d)
+	h := Handler(d)
+	body := `{"id":"` + uuid7 + `","response":"` + emotional + `","options":{"domain":"hr"}}`
+	answers := map[string]bool{}
+	for range 3 {
+		answer, _, _ := strings.Cut(send(h, "POST", "/v1/guard", body, "Traceparent", parent).Body.String(), `"duration_ms"`)
+		answers[answer] = true
+	}
+	k.flush(t)
+	if len(answers) != 1 || len(k.events) != 3 || string(k.events[0].Value) != string(k.events[2].Value) || string(k.events[0].Key) != uuid7 {
+		t.Errorf("%v\n%s\n%s", answers, k.events[0].Value, k.events[2].Value)
+	}
+}
+
+func TestGuardWithoutRoom(t *testing.T) {
+	for _, tc := range []struct {
+		failOpen   bool
+		path, body string
+		status     int
+		want       string
+	}{
+		{false, "/v1/guard", `{"response":"a"}`, 429, "OVERLOADED"},
+		{true, "/v1/guard", `{"response":"a"}`, 200, `"audited":false`},
+		{false, liteLLMDoor, `{"input_type":"response","litellm_call_id":"c","texts":["a"]}`, 503, "UNAVAILABLE"},
+		{true, liteLLMDoor, `{"input_type":"response","litellm_call_id":"c","texts":["a"]}`, 200, `"NONE"`},
+	} {
+		d := deps(&log{})
+		inlined(t, &d).withoutRoom(tc.failOpen)
+		if w := send(Handler(d), "POST", tc.path, tc.body); w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%s, fail open %v: %d %s", tc.path, tc.failOpen, w.Code, w.Body)
+		}
+	}
+}
+
+// person is a human at the gate.
+type person struct {
+	mu      sync.Mutex
+	asked   []inline.GateRequest
+	decided chan inline.GateDecision
+	err     error
+}
+
+var gateID = audit.DeriveID("gate")
+
+func (p *person) Open(_ context.Context, r inline.GateRequest) (audit.ID, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, r)
+	return gateID, p.err
+}
+
+func (p *person) Wait(ctx context.Context, _ audit.ID) (inline.GateDecision, error) {
+	select {
+	case d := <-p.decided:
+		return d, nil
+	default:
+	}
+	select {
+	case d := <-p.decided:
+		return d, nil
+	case <-ctx.Done():
+		return inline.GateDecision{}, ctx.Err()
+	}
+}
+
+func TestGuardWaitsForAPerson(t *testing.T) {
+	const body = `{"response":"I will transfer $5,000 to account 7.","provider":"openai","wait":60,"options":{"hitlGate":true,"hitlGateTimeoutMs":120000}}`
+	for _, tc := range []struct {
+		name  string
+		after time.Duration // 0: never
+		says  inline.GateDecision
+		want  string
+	}{
+		{"approved", time.Second, inline.GateDecision{Approved: true}, `"action":"allow"`},
+		{"denied", time.Second, inline.GateDecision{Reason: inline.Denied, Detail: "too much"}, `"reason":"denied","detail":"too much","rule":"financial"`},
+		{"timed out", time.Second, inline.GateDecision{Reason: inline.Timeout}, `"reason":"timeout"`},
+		{"not yet", 0, inline.GateDecision{}, `"action":"gate"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			guardtest.Current(t) // before the clock of the bubble begins
+			synctest.Test(t, func(t *testing.T) {
+				p := &person{decided: make(chan inline.GateDecision, 1)}
+				d := deps(&log{})
+				k := inlined(t, &d)
+				d.Inline.Gates, d.Limits.InFlight = p, 1
+				h := Handler(d)
+				if tc.after > 0 {
+					time.AfterFunc(tc.after, func() { p.decided <- tc.says })
+				}
+				var w *httptest.ResponseRecorder
+				var wg sync.WaitGroup
+				wg.Go(func() { w = send(h, "POST", "/v1/guard", body) })
+				synctest.Wait()
+				if other := send(h, "POST", "/v1/guard", `{"response":"a"}`); other.Code != http.StatusOK {
+					t.Errorf("who waits takes the place of others: %d", other.Code)
+				}
+				wg.Wait()
+				if w.Code != 200 || !strings.Contains(w.Body.String(), tc.want) || !strings.Contains(w.Body.String(), `"hitlGateTriggered":true`) || !strings.Contains(w.Body.String(), gateID.String()) {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+				r := p.asked[0]
+				if r.Requester != "anonymous" || len(r.Matches) == 0 || r.Matches[0].Rule != r.Rule || r.Matches[0].Text != r.MatchedText || r.ID != audit.DeriveID("gate", "default", r.Event.String()) {
+					t.Errorf("%+v", r)
+				}
+				if r.Rule.ID != "financial" || !strings.HasPrefix(r.MatchedText, "transfer $5") || r.Provider != "openai" || r.Method != "guard" || r.Timeout != 2*time.Minute || !r.Time.Equal(now) {
+					t.Errorf("%+v", r)
+				}
+				k.flush(t)
+			})
+		})
+	}
+	d := deps(&log{})
+	inlined(t, &d)
+	d.Inline.Gates = &person{err: audit.E("test", audit.KindUnavailable, os.ErrClosed)}
+	if w := send(Handler(d), "POST", "/v1/guard", body); w.Code != 503 {
+		t.Errorf("nobody can be asked: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestGuardPermissions(t *testing.T) {
+	dev, sign := tokens(t)
+	d := deps(&log{})
+	inlined(t, &d)
+	d.Auth = guard(auth.Config{Required: true, Dev: dev, StaticKey: "0123456789abcdef", DefaultTenant: "default"})
+	h := Handler(d)
+	said := `{"input_type":"response","litellm_call_id":"c","texts":["a"]}`
+	for _, tc := range []struct {
+		path, body, header, value string
+		want                      int
+	}{
+		{"/v1/guard", `{"response":"a"}`, "Authorization", sign("acme", auth.Service), 200},
+		{"/v1/guard", `{"response":"a"}`, "Authorization", sign("acme", auth.Reviewer), 403},
+		{"/v1/guard", `{"response":"a","tenant_id":"b"}`, "Authorization", sign("acme", auth.Service), 403},
+		{liteLLMDoor, said, "X-Api-Key", "0123456789abcdef", 200},
+		{liteLLMDoor, said, "X-Api-Key", "none", 401},
+		{liteLLMDoor, said, "X-Api-Key", "", 401},
+		{liteLLMDoor, said, "Authorization", sign("acme", auth.Viewer), 403},
+	} {
+		if w := send(h, "POST", tc.path, tc.body, tc.header, tc.value); w.Code != tc.want {
+			t.Errorf("%s %s: %d %s, want %d", tc.path, tc.value, w.Code, w.Body, tc.want)
+		}
+	}
+}
+
+// guardCaptures are requests as LiteLLM's proxy sent them.
+func guardCaptures(tb testing.TB) (bodies []string) {
+	tb.Helper()
+	b := captured(tb, "litellm-proxy-1.106.2-generic_guardrail_api.json")
+	var all []struct {
+		Path string
+		Body json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(b), &all); err != nil {
+		tb.Fatal(err)
+	}
+	for _, r := range all {
+		if r.Path != liteLLMDoor {
+			tb.Fatalf("LiteLLM asks at %s", r.Path)
+		}
+		bodies = append(bodies, string(r.Body))
+	}
+	return bodies
+}
+
+// with puts params in the place of those of a captured request.
+func with(tb testing.TB, body, params string) string {
+	tb.Helper()
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(body), &fields); err != nil {
+		tb.Fatal(err)
+	}
+	fields["additional_provider_specific_params"] = json.RawMessage(params)
+	out, _ := json.Marshal(fields)
+	return string(out)
+}
+
+// The seven calls of LiteLLM's proxy, request and response, fold into seven interactions; the biased ones are stopped.
+func TestLiteLLMCalls(t *testing.T) {
+	d := deps(&log{})
+	k := inlined(t, &d)
+	h := Handler(d)
+	var actions []string
+	for _, body := range guardCaptures(t) {
+		w := send(h, "POST", liteLLMDoor, with(t, body, `{"domain":"hr","threshold":0.15,"biasAction":"block"}`), "X-Evenhand-Tenant", "")
+		var a liteLLMAnswer
+		if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || w.Code != 200 {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		actions = append(actions, a.Action)
+		if (a.Action == liteLLMBlocked) != strings.HasPrefix(a.Reason, "Stopped by policy: discriminatory language (") || a.Texts != nil {
+			t.Errorf("%+v", a)
+		}
+		for _, quoted := range []string{"emotional", "Immigrants", "slow", "Akzent"} {
+			if strings.Contains(a.Reason, quoted) {
+				t.Errorf("the reason quotes: %s", a.Reason)
+			}
+		}
+	}
+	// i01, i03, i04 and, in German, i06 are biased; the rules that ship read English.
+	if got, want := strings.Join(actions, " "), "NONE BLOCKED NONE NONE NONE BLOCKED NONE BLOCKED NONE NONE NONE NONE NONE NONE"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	k.flush(t)
+	calls := map[string]call.Part{}
+	var order []string
+	for _, p := range k.parts {
+		if p.Done || p.Key != p.Group || p.Format != "litellm" || p.Domain != "hr" {
+			t.Errorf("%+v", p)
+		}
+		if _, known := calls[p.Group]; !known {
+			order = append(order, p.Group)
+			calls[p.Group] = p
+			continue
+		}
+		calls[p.Group] = call.Merge(calls[p.Group], p)
+	}
+	var got []string
+	for _, group := range order {
+		p := calls[group]
+		value, err := p.Event(p.Claimed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, in, faults := d.Decoder.Prepare(value, ingest.Sender{Now: now})
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		if in.Prompt == "" || in.Response == "" || in.ID != call.ID(p.Claimed, group, group) {
+			t.Errorf("%+v", in)
+		}
+		if noted := strings.Contains(in.Metadata, `"guard":{"action":"block","reasons":["bias"],"rule_set":"`); noted != (in.Status == call.Blocked) {
+			t.Errorf("metadata %s", in.Metadata)
+		}
+		got = append(got, fmt.Sprintf("%s %s %s %s %s", in.Tenant, in.UserID, in.Model, in.TraceID[30:], in.Status))
+	}
+	want := `acme-hr u-17 gpt-4o-mini 36 blocked
+acme-hr u-17 gpt-4o-mini 37 success
+north-bank u-88 gpt-4o 38 blocked
+care-plus u-5 gpt-4o 39 blocked
+care-plus u-5 gpt-4o 3a success
+uni-admit u-2 gpt-4o-mini 3b success
+acme-hr u-19 gpt-4o-mini 3c success`
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+}
+
+// A stream is judged every few chunks: each answer is that of its text, and one part holds the last of it.
+func TestLiteLLMStream(t *testing.T) {
+	guardtest.Current(t)
+	synctest.Test(t, func(t *testing.T) {
+		d := deps(&log{})
+		k := inlined(t, &d)
+		h := Handler(d)
+		text := "I would skip Maria. " + emotional + " So pick one of the men, who do not leave."
+		var blockedAt int
+		for n := 5; n <= len(text); n += 5 {
+			body, _ := json.Marshal(map[string]any{"input_type": "response", "litellm_call_id": "c-1", "texts": []string{text[:n]}, "additional_provider_specific_params": map[string]any{"domain": "hr", "biasAction": "block"}})
+			for range 2 { // asked again, the same
+				w := send(h, "POST", liteLLMDoor, string(body))
+				if blocked := strings.Contains(w.Body.String(), liteLLMBlocked); blocked && blockedAt == 0 {
+					blockedAt = n
+				} else if blocked != (blockedAt > 0) {
+					t.Fatalf("%d: %s", n, w.Body)
+				}
+			}
+			if blockedAt > 0 {
+				break
+			}
+		}
+		k.flush(t)
+		if blockedAt == 0 || blockedAt > len("I would skip Maria. "+emotional) {
+			t.Errorf("blocked at %d", blockedAt)
+		}
+		whole := k.parts[0]
+		for _, p := range k.parts[1:] {
+			whole = call.Merge(whole, p)
+		}
+		var last string
+		if err := json.Unmarshal(whole.Answers[0].Content, &last); err != nil || last != text[:blockedAt] || whole.Status != call.Blocked {
+			t.Errorf("%q %+v", last, whole)
+		}
+	})
+}
+
+func TestLiteLLM(t *testing.T) {
+	const secret = `"texts":["Write to jane.roe@example.com.","Not to joe@example.com but to jane.roe@example.com."]`
+	for _, tc := range []struct {
+		name, body string
+		status     int
+		want       string
+	}{
+		{"masked", `{"input_type":"response","litellm_call_id":"c",` + secret + `,"additional_provider_specific_params":{"mask":true}}`, 200, `{"action":"GUARDRAIL_INTERVENED","texts":["Write to [EMAIL_1].","Not to [EMAIL_2] but to [EMAIL_1]."]}`},
+		{"a prompt is masked, too", `{"input_type":"request","litellm_call_id":"c",` + secret + `,"additional_provider_specific_params":{"mask":true}}`, 200, `{"action":"GUARDRAIL_INTERVENED"`},
+		{"not masked", `{"input_type":"response","litellm_call_id":"c",` + secret + `}`, 200, `{"action":"NONE"}`},
+		{"a prompt that is not checked", `{"input_type":"request","texts":["` + emotional + `"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block"}}`, 200, `{"action":"NONE"}`},
+		{"a prompt that is", `{"input_type":"request","texts":["` + emotional + `"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block","check":"prompt"}}`, 200, `{"action":"BLOCKED"`},
+		{"an answer that is not", `{"input_type":"response","texts":["` + emotional + `"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block","check":"prompt"}}`, 200, `{"action":"NONE"}`},
+		{"a warning passes", `{"input_type":"response","texts":["` + emotional + `"],"additional_provider_specific_params":{"domain":"hr"}}`, 200, `{"action":"NONE"}`},
+		{"nobody to ask", `{"input_type":"response","texts":["I will transfer $5,000 to account 7."],"additional_provider_specific_params":{"hitlGate":true}}`, 200, `{"action":"BLOCKED","blocked_reason":"Stopped by policy: a human's approval is needed (rule financial)`},
+		{"no texts", `{"input_type":"response"}`, 200, `{"action":"NONE"}`},
+		{"a call of a tool", `{"input_type":"response","texts":[],"tool_calls":[{"type":"function"}]}`, 200, `{"action":"NONE"}`},
+		{"unknown fields are LiteLLM's affair", `{"input_type":"response","texts":["a"],"new":{"a":[1]}}`, 200, `{"action":"NONE"}`},
+		{"unknown param", `{"input_type":"response","texts":["a"],"additional_provider_specific_params":{"bias_action":"block"}}`, 400, `"field":"additional_provider_specific_params.bias_action"`},
+		{"unknown domain", `{"input_type":"response","texts":["a"],"additional_provider_specific_params":{"domain":"hospital"}}`, 400, `wants one of`},
+		{"a bad rule", `{"input_type":"response","texts":["a"],"additional_provider_specific_params":{"hitlGate":true,"hitlGateRules":[{"id":"x","description":"d","category":"c","pattern":"x*"}]}}`, 400, `"field":"additional_provider_specific_params.hitlGateRules[0].pattern"`},
+		{"bad params of ours", `{"input_type":"response","texts":["a"],"additional_provider_specific_params":{"mask":1}}`, 400, `"additional_provider_specific_params.mask"`},
+		{"another type", `{"input_type":"during"}`, 400, `"input_type"`},
+		{"texts of another kind", `{"input_type":"response","texts":"a"}`, 400, `"texts"`},
+		{"no object", `[]`, 400, `wants an object`},
+		{"huge", `{"input_type":"response","texts":["` + strings.Repeat("x ", 1<<18) + emotional + `"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block"}}`, 200, `{"action":"BLOCKED"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := deps(&log{})
+			k := inlined(t, &d)
+			w := send(Handler(d), "POST", liteLLMDoor, tc.body)
+			if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if k.flush(t); (w.Code == 200) != (len(k.parts) == 1) {
+				t.Errorf("%d parts", len(k.parts))
+			}
+		})
+	}
+}
+
+func TestInlineDoorsAreAlike(t *testing.T) {
+	d := deps(&log{})
+	inlined(t, &d)
+	h := Handler(d)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 20 {
+				body := fmt.Sprintf(`{"response":"%s %d","domain":"hr"}`, emotional, i)
+				if w := send(h, "POST", "/v1/guard", body); w.Code != 200 || !strings.Contains(w.Body.String(), `"warn"`) {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+				body = fmt.Sprintf(`{"input_type":"response","litellm_call_id":"c%d","texts":["%s"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block"}}`, i, emotional)
+				if w := send(h, "POST", liteLLMDoor, body); !strings.Contains(w.Body.String(), liteLLMBlocked) {
+					t.Errorf("%d %s", w.Code, w.Body)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

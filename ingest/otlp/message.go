@@ -1,0 +1,234 @@
+package otlp
+
+import (
+	"encoding/json"
+
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+// hidden tells what OpenInference and LiteLLM write where they were told to hide a text.
+func hidden(s string) bool { return s == "__REDACTED__" || s == "redacted-by-litellm" }
+
+// said reads an attribute that holds messages in any of the shapes that instrumentations use; what is none of
+// them is one message with the text as it was.
+func (a *attrs) said(name, role string) []call.Message {
+	v, raw := a.value(name)
+	if raw == "" || hidden(raw) {
+		return nil
+	}
+	if ms, ok := messages(v, role); ok {
+		return ms
+	}
+	return []call.Message{call.Text(role, raw)}
+}
+
+// messages reads a list of messages, one message, a list of parts, or a provider's request or answer that holds any of these.
+func messages(v any, role string) ([]call.Message, bool) {
+	switch x := v.(type) {
+	case []any:
+		if isParts(x) {
+			return kept(message(map[string]any{"content": x}, role)), true
+		}
+		var all []call.Message
+		for _, e := range x {
+			m, isMap := e.(map[string]any)
+			if !isMap {
+				return nil, false
+			}
+			ms, ok := messages(m, role)
+			if !ok {
+				return nil, false
+			}
+			all = append(all, ms...)
+		}
+		return all, len(x) > 0
+	case map[string]any:
+		for _, in := range []string{"messages", "choices", "candidates"} {
+			if x[in] != nil {
+				ms, ok := messages(x[in], role)
+				return append(system(x), ms...), ok
+			}
+		}
+		if m, ok := x["message"].(map[string]any); ok {
+			return kept(message(m, role)), true
+		}
+		if x["role"] != nil { // else it may be an answer that happens to be JSON
+			return kept(message(x, role)), true
+		}
+		if prompt := scalar(x["prompt"]); prompt != "" && len(x) <= 2 {
+			return append(system(x), call.Text(role, prompt)), len(x) == 1 || x["system"] != nil
+		}
+	}
+	return nil, false
+}
+
+// system is the system prompt that stands beside messages.
+func system(m map[string]any) []call.Message {
+	if s := scalar(m["system"]); s != "" {
+		return []call.Message{call.Text("system", s)}
+	}
+	return nil
+}
+
+// isParts tells a list of parts, [{type, text}], from a list of messages.
+func isParts(list []any) bool {
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		if m == nil || m["role"] != nil || m["message"] != nil || scalar(m["type"]) == "" || m["type"] == "message" {
+			return false
+		}
+	}
+	return len(list) > 0
+}
+
+// kept leaves out a message that says nothing.
+func kept(m call.Message) []call.Message {
+	if len(m.Content) == 0 && len(m.Calls) == 0 {
+		return nil
+	}
+	return []call.Message{m}
+}
+
+// message reads one message: its content as text, or as OpenAI's parts where there is more than one text, and the tools it calls.
+func message(m map[string]any, role string) call.Message {
+	out := call.Message{Role: role}
+	if r := scalar(m["role"]); r != "" {
+		out.Role = r
+	}
+	content := m["content"]
+	if content == nil {
+		content = m["parts"]
+	}
+	if s := scalar(m["refusal"]); s != "" && content == nil {
+		content = s
+	}
+	calls, _ := m["tool_calls"].([]any)
+	if f := m["function_call"]; f != nil {
+		calls = append(calls, map[string]any{"type": "function", "function": f})
+	}
+	switch x := content.(type) {
+	case nil:
+	case []any:
+		var parts []any
+		for _, e := range x {
+			if c := toolCall(e); c != nil {
+				calls = append(calls, c)
+			} else if p := part(e); p != nil {
+				parts = append(parts, p)
+			}
+		}
+		out.Content = contents(parts)
+	case map[string]any:
+		if p := part(x); p != nil {
+			out.Content = contents([]any{p})
+		}
+	default:
+		if s := scalar(x); !hidden(s) {
+			out.Content = call.Text("", s).Content
+		}
+	}
+	if len(calls) > 0 {
+		out.Calls = json.RawMessage(written(shallow(calls, jsonDeep)))
+	}
+	return out
+}
+
+// content1 is the content of a message with these parts.
+func contents(parts []any) json.RawMessage {
+	if len(parts) == 0 {
+		return nil
+	}
+	if m, _ := parts[0].(map[string]any); len(parts) == 1 && m["type"] == "text" {
+		return call.Text("", scalar(m["text"])).Content
+	}
+	return json.RawMessage(written(shallow(parts, jsonDeep)))
+}
+
+// part gives a part in OpenAI's shape. What a model thought stays beside what it said. Bytes of files are left out: nothing reads them.
+func part(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return text(scalar(v))
+	}
+	kind := scalar(m["type"])
+	said := scalar(m["text"])
+	if said == "" {
+		said = scalar(m["content"])
+	}
+	switch kind {
+	case "", "text", "input_text", "output_text":
+		if hidden(said) {
+			return nil
+		}
+		return text(said)
+	case "reasoning", "thinking":
+		if said == "" {
+			said = scalar(m["thinking"])
+		}
+		return map[string]any{"type": "reasoning", "reasoning": said}
+	case "tool_call_response", "tool-result", "tool_result":
+		for _, in := range []string{"response", "result", "output", "content"} {
+			if m[in] != nil {
+				return text(result(m[in]))
+			}
+		}
+		return nil
+	}
+	out := map[string]any{}
+	for k, v := range m {
+		switch _, isText := v.(string); {
+		case k == "data", k == "content" && kind == "blob", k == "text" && !isText:
+		default:
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func text(s string) any { return map[string]any{"type": "text", "text": s} }
+
+// result is what a tool gave, as text.
+func result(v any) string {
+	if m, ok := v.(map[string]any); ok { // Vercel: {type: text|json, value}
+		if inner, has := m["value"]; has && m["type"] != nil {
+			v = inner
+		}
+	}
+	if s := scalar(v); s != "" {
+		return s
+	}
+	return written(v)
+}
+
+// toolCall gives OpenAI's form of a part that calls a tool: OpenTelemetry's, Anthropic's or Vercel's; nil when it calls none.
+func toolCall(v any) any {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil
+	}
+	id, name, args := m["id"], m["name"], m["arguments"]
+	switch m["type"] {
+	case "tool_call":
+	case "tool_use":
+		args = m["input"]
+	case "tool-call":
+		id, name, args = m["toolCallId"], m["toolName"], m["input"]
+		if args == nil {
+			args = m["args"]
+		}
+	default:
+		return nil
+	}
+	return map[string]any{"id": id, "type": "function", "function": map[string]any{"name": name, "arguments": args}}
+}
+
+// openAICalls gives calls of tools that stand by themselves, not as parts, in OpenAI's form; kind is what a part of their shape is called.
+func openAICalls(list []any, kind string) []any {
+	for i := range list {
+		if m, ok := list[i].(map[string]any); ok && m["function"] == nil {
+			m["type"] = kind
+			list[i] = toolCall(m)
+		}
+	}
+	return list
+}

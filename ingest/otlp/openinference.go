@@ -1,0 +1,87 @@
+package otlp
+
+import (
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+// openinference is Arize's OpenInference, for OpenAI, LangChain, LlamaIndex and many more.
+//
+// openinference.span.kind says what a span is: LLM is a call; a CHAIN or AGENT that is the root has the texts of the
+// whole run. Messages are flat attributes, llm.input_messages.0.message.role, …message.content or
+// …message.contents.0.message_content.text, …message.tool_calls.0.tool_call.function.name; llm.output_messages likewise.
+// Without these, input.value and output.value hold the request and the answer. Hidden texts are __REDACTED__. session.id,
+// user.id, metadata and tag.tags of the application's context are copied onto every span. All of a call is on its span.
+//
+// https://arize-ai.github.io/openinference/spec/semantic_conventions.html
+var openinference = dialect{
+	kind: func(s *span) call.Kind {
+		switch s.text("openinference.span.kind") {
+		case "":
+			return ""
+		case "LLM":
+			return call.Model
+		case "CHAIN", "AGENT":
+			if s.root && s.has("output.value") {
+				return call.Outer
+			}
+		}
+		return call.Context
+	},
+	texts: func(s *span, p *call.Part) {
+		p.Messages = s.wrapped("llm.input_messages", "user")
+		if len(p.Messages) == 0 {
+			p.Messages = s.said("input.value", "user")
+		}
+		p.Answers = s.wrapped("llm.output_messages", "assistant")
+		if len(p.Answers) == 0 {
+			p.Answers = s.said("output.value", "assistant")
+		}
+	},
+	model:     []string{"llm.model_name"},
+	provider:  []string{"llm.provider", "llm.system"},
+	asked:     []string{"llm.token_count.prompt"},
+	answered:  []string{"llm.token_count.completion"},
+	cost:      []string{"llm.cost.total"},
+	finish:    []string{"llm.finish_reason"},
+	templateV: []string{"llm.prompt_template.version"},
+	alone:     true,
+}
+
+// wrapped reads messages that stand in a list of {message: …}.
+func (a *attrs) wrapped(prefix, role string) (all []call.Message) {
+	list, _ := a.nested(prefix).([]any)
+	for _, e := range list {
+		m, ok := inside(e, "message").(map[string]any)
+		if !ok {
+			continue
+		}
+		if m["content"] == nil {
+			m["content"] = each(m["contents"], "message_content")
+		}
+		if calls := each(m["tool_calls"], "tool_call"); calls != nil {
+			m["tool_calls"] = calls
+		}
+		all = append(all, kept(message(m, role))...)
+	}
+	return all
+}
+
+// inside takes off a wrapper {name: …}.
+func inside(v any, name string) any {
+	if m, ok := v.(map[string]any); ok && m[name] != nil {
+		return m[name]
+	}
+	return v
+}
+
+// each takes off the wrappers of a list's elements; nil is no list.
+func each(v any, name string) any {
+	list, ok := v.([]any)
+	if !ok {
+		return nil
+	}
+	for i := range list {
+		list[i] = inside(list[i], name)
+	}
+	return list
+}

@@ -1,0 +1,56 @@
+package otlp
+
+import "github.com/evenhand/evenhand/ingest/call"
+
+// openllmetry is OpenLLMetry (traceloop) before it took over OpenTelemetry's conventions, to about 0.50; later ones are
+// read by genai.go.
+//
+// A call is a span with llm.request.type chat or completion. Messages are flat attributes, gen_ai.prompt.0.role,
+// gen_ai.prompt.0.content, gen_ai.completion.0.content, …tool_calls.0.name; content of several parts is JSON text.
+// What the application says stands under traceloop.association.properties. All of a call is on its span.
+var openllmetry = dialect{
+	kind: func(s *span) call.Kind {
+		switch s.text("llm.request.type") {
+		case "chat", "completion":
+			return call.Model
+		case "":
+			if s.has("gen_ai.prompt.0.content") || s.has("gen_ai.completion.0.content") {
+				return call.Model
+			}
+			return ""
+		}
+		return call.Context
+	},
+	texts:    indexed,
+	model:    []string{"gen_ai.response.model", "gen_ai.request.model"},
+	provider: []string{"gen_ai.provider.name", "gen_ai.system"},
+	asked:    []string{"gen_ai.usage.prompt_tokens", "gen_ai.usage.input_tokens"},
+	answered: []string{"gen_ai.usage.completion_tokens", "gen_ai.usage.output_tokens"},
+	finish:   []string{"gen_ai.response.finish_reasons", "gen_ai.completion.0.finish_reason"},
+	alone:    true,
+}
+
+// indexed reads gen_ai.prompt.N and gen_ai.completion.N.
+func indexed(s *span, p *call.Part) {
+	p.Messages, p.Answers = s.indexed("gen_ai.prompt", "user"), s.indexed("gen_ai.completion", "assistant")
+}
+
+func (a *attrs) indexed(prefix, role string) (all []call.Message) {
+	list, _ := a.nested(prefix).([]any)
+	for _, e := range list {
+		m, ok := e.(map[string]any)
+		if !ok {
+			continue
+		}
+		if s, ok := m["content"].(string); ok && len(s) <= maxText {
+			if parts, ok := parsed(s).([]any); ok && isParts(parts) {
+				m["content"] = parts
+			}
+		}
+		if calls, ok := m["tool_calls"].([]any); ok {
+			m["tool_calls"] = openAICalls(calls, "tool_call")
+		}
+		all = append(all, kept(message(m, role))...)
+	}
+	return all
+}

@@ -1,0 +1,379 @@
+package otlp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest/call"
+	"github.com/evenhand/evenhand/ingest/otlp"
+)
+
+const (
+	trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+	one   = "00f067aa0ba902b7"
+	two   = "00f067aa0ba902b8"
+)
+
+// attributes writes OTLP's JSON of texts, numbers, booleans and AnyValues (json.RawMessage).
+func attributes(kv ...any) string {
+	var all []string
+	for i := 0; i+1 < len(kv); i += 2 {
+		v, _ := json.Marshal(kv[i+1])
+		switch kv[i+1].(type) {
+		case string:
+			v = fmt.Appendf(nil, `{"stringValue":%s}`, v)
+		case int:
+			v = fmt.Appendf(nil, `{"intValue":"%s"}`, v)
+		case float64:
+			v = fmt.Appendf(nil, `{"doubleValue":%s}`, v)
+		case bool:
+			v = fmt.Appendf(nil, `{"boolValue":%s}`, v)
+		}
+		all = append(all, fmt.Sprintf(`{"key":%q,"value":%s}`, kv[i], v))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// span writes one span; rest are further members.
+func span(id, parent, rest string, kv ...any) string {
+	return fmt.Sprintf(`{"traceId":%q,"spanId":%q,"parentSpanId":%q,"startTimeUnixNano":"1795251008000000000","endTimeUnixNano":"1795251009500000000"%s,"attributes":%s}`,
+		trace, id, parent, rest, attributes(kv...))
+}
+
+func payload(resource string, spans ...string) []byte { return scoped("", resource, spans...) }
+
+func scoped(scope, resource string, spans ...string) []byte {
+	return fmt.Appendf(nil, `{"resourceSpans":[{"resource":{"attributes":%s},"scopeSpans":[{"scope":{"name":%q},"spans":[%s]}]}]}`, resource, scope, strings.Join(spans, ","))
+}
+
+func decoded(t *testing.T, spans ...string) []call.Part {
+	t.Helper()
+	ps, err := otlp.Traces(otlp.Names{}).Parts(call.Payload{Body: payload("[]", spans...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ps
+}
+
+// shown is a part in one line: kind, prompt, answers.
+func shown(p call.Part) string {
+	var s strings.Builder
+	s.WriteString(string(p.Kind) + ":")
+	if p.System != "" {
+		s.WriteString(" system=" + p.System)
+	}
+	for _, ms := range [][]call.Message{p.Messages, p.Answers} {
+		for _, m := range ms {
+			s.WriteString(" " + m.Role + "=" + string(m.Content) + string(m.Calls))
+		}
+		s.WriteString(" |")
+	}
+	return s.String()
+}
+
+func TestTexts(t *testing.T) {
+	chat := func(kv ...any) []any { return append([]any{"gen_ai.operation.name", "chat"}, kv...) }
+	for _, tc := range []struct {
+		name, want string
+		kv         []any
+	}{
+		{"several parts", `model: user=[{"text":"a","type":"text"},{"text":"b","type":"text"}] | assistant="c" |`,
+			chat("gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"a"},{"type":"text","content":"b"}]}]`, "gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"text","content":"c"}]}]`)},
+		{"several choices", `model: | assistant="a" assistant="b" |`,
+			chat("gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"text","content":"a"}]},{"role":"assistant","parts":[{"type":"text","content":"b"}]}]`)},
+		{"a call of a tool and what it gave", `model: user="a" assistant=[{"function":{"arguments":{"x":1},"name":"f"},"id":"7","type":"function"}] tool="{\"y\":2}" | assistant="b" |`,
+			chat("gen_ai.input.messages", `[{"role":"user","content":"a"},{"role":"assistant","parts":[{"type":"tool_call","id":"7","name":"f","arguments":{"x":1}}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"7","response":{"y":2}}]}]`,
+				"gen_ai.output.messages", `[{"role":"assistant","content":"b"}]`)},
+		{"thoughts stay beside what is said", `model: | assistant=[{"reasoning":"hm","type":"reasoning"},{"text":"a","type":"text"}] |`,
+			chat("gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"reasoning","content":"hm"},{"type":"text","content":"a"}]}]`)},
+		{"bytes of files are left out", `model: user=[{"mime_type":"image/png","type":"blob"},{"text":"a","type":"text"}] | |`,
+			chat("gen_ai.input.messages", `[{"role":"user","parts":[{"type":"blob","mime_type":"image/png","content":"AAAA"},{"type":"text","content":"a"}]}]`)},
+		{"AnyValues", `model: system=be kind user="a" | |`,
+			chat("gen_ai.system_instructions", json.RawMessage(`{"arrayValue":{"values":[{"kvlistValue":{"values":[{"key":"type","value":{"stringValue":"text"}},{"key":"content","value":{"stringValue":"be kind"}}]}}]}}`),
+				"gen_ai.input.messages", json.RawMessage(`{"arrayValue":{"values":[{"kvlistValue":{"values":[{"key":"role","value":{"stringValue":"user"}},{"key":"content","value":{"bytesValue":"YQ=="}}]}},{"kvlistValue":{"values":[{"key":"role","value":{"stringValue":"user"}},{"key":"parts","value":{}}]}}]}}`))},
+		{"plain text", `model: user="hello [x" | assistant="{a}" |`, chat("gen_ai.input.messages", "hello [x", "gen_ai.output.messages", "{a}")},
+		{"an answer that is JSON is the answer", `model: | assistant="{\"title\": \"x\",  \"content\": \"y\"}" |`,
+			chat("gen_ai.output.messages", `{"title": "x",  "content": "y"}`)},
+		{"a number", `model: user="5" | |`, chat("gen_ai.input.messages", 5)},
+		{"agent with texts", `outer: user="a" | assistant="b" |`, []any{"gen_ai.operation.name", "invoke_agent", "gen_ai.input.messages", "a", "gen_ai.output.messages", "b"}},
+		{"agent without", `context: system=x | |`, []any{"gen_ai.operation.name", "invoke_agent", "gen_ai.system_instructions", "x"}},
+		{"embeddings are no call", `context: | |`, []any{"gen_ai.operation.name", "embeddings", "gen_ai.request.model", "m", "user.id", "u"}},
+		{"flat", `model: system="s" user=[{"text":"a","type":"text"},{"text":"b","type":"text"}] | assistant=[{"function":{"arguments":"{}","name":"f"},"id":"7","type":"function"}] |`,
+			[]any{"llm.request.type", "chat", "gen_ai.prompt.1.role", "user", "gen_ai.prompt.1.content", `[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, "gen_ai.prompt.0.role", "system", "gen_ai.prompt.0.content", "s",
+				"gen_ai.completion.0.role", "assistant", "gen_ai.completion.0.tool_calls.0.id", "7", "gen_ai.completion.0.tool_calls.0.name", "f", "gen_ai.completion.0.tool_calls.0.arguments", "{}"}},
+		{"flat, eleven", `model: user="0" user="2" user="10" | |`,
+			[]any{"llm.request.type", "chat", "gen_ai.prompt.10.content", "10", "gen_ai.prompt.2.content", "2", "gen_ai.prompt.0.content", "0"}},
+		{"OpenInference, parts and calls", `model: user=[{"text":"a","type":"text"},{"image":{"image":{"url":"u"}},"type":"image"}] | assistant=[{"function":{"arguments":"{}","name":"f"},"id":"7"}] |`,
+			[]any{"openinference.span.kind", "LLM", "llm.input_messages.0.message.role", "user", "llm.input_messages.0.message.contents.0.message_content.type", "text", "llm.input_messages.0.message.contents.0.message_content.text", "a",
+				"llm.input_messages.0.message.contents.1.message_content.type", "image", "llm.input_messages.0.message.contents.1.message_content.image.image.url", "u",
+				"llm.output_messages.0.message.tool_calls.0.tool_call.id", "7", "llm.output_messages.0.message.tool_calls.0.tool_call.function.name", "f", "llm.output_messages.0.message.tool_calls.0.tool_call.function.arguments", "{}"}},
+		{"OpenInference, values", `model: user="a" | assistant="b" |`,
+			[]any{"openinference.span.kind", "LLM", "input.value", `{"model":"m","messages":[{"role":"user","content":"a"}]}`, "output.value", `{"choices":[{"index":0,"message":{"role":"assistant","content":"b"}}]}`}},
+		{"OpenInference, hidden", `model: | |`, []any{"openinference.span.kind", "LLM", "input.value", "__REDACTED__", "output.value", "__REDACTED__"}},
+		{"LiteLLM, hidden", `model: | |`, chat("gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"redacted-by-litellm"}]}]`, "gen_ai.output.messages", `[{"role":"assistant","content":"redacted-by-litellm"}]`)},
+		{"OpenInference, a chain", `context: | |`, []any{"openinference.span.kind", "CHAIN", "input.value", "a", "output.value", "b", "user.id", "u"}},
+		{"Langfuse, plain", `model: user="a" | assistant="b" |`, []any{"langfuse.observation.type", "generation", "langfuse.observation.input", "a", "langfuse.observation.output", "b"}},
+		{"Langfuse, tools", `model: user="a" | assistant=[{"function":{"name":"f"}}] |`,
+			[]any{"langfuse.observation.type", "generation", "langfuse.observation.input", `{"tools":[{}],"messages":[{"role":"user","content":"a"}]}`, "langfuse.observation.output", `{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}}]}`}},
+		{"Langfuse, a function", `context: | |`, []any{"langfuse.observation.type", "span", "langfuse.observation.input", "a", "langfuse.observation.output", "b", "user.id", "u"}},
+		{"Vercel, tools", `model: user="a" assistant=[{"function":{"arguments":{"x":1},"name":"f"},"id":"7","type":"function"}] tool="{\"y\":2}" | assistant="b"[{"function":{"arguments":"{}","name":"g"},"id":"8","type":"function"}] |`,
+			[]any{"ai.operationId", "ai.streamText.doStream", "ai.prompt.messages", `[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool-call","toolCallId":"7","toolName":"f","input":{"x":1}}]},{"role":"tool","content":[{"type":"tool-result","toolCallId":"7","output":{"type":"json","value":{"y":2}}}]}]`,
+				"ai.response.text", "b", "ai.response.toolCalls", `[{"toolCallId":"8","toolName":"g","input":"{}"}]`}},
+		{"Vercel, an object", `model: user="a" | assistant="{\"x\":1}" |`, []any{"ai.operationId", "ai.generateObject.doGenerate", "ai.prompt.messages", `[{"role":"user","content":"a"}]`, "ai.response.object", `{"x":1}`}},
+		{"Vercel, above", `outer: system="s" user="a" | assistant="b" |`, []any{"ai.operationId", "ai.generateText", "ai.prompt", `{"system":"s","prompt":"a"}`, "ai.response.text", "b"}},
+		{"Vercel, embeddings", `context: | |`, []any{"ai.operationId", "ai.embed.doEmbed", "ai.telemetry.metadata.userId", "u"}},
+		{"no call", `context: | |`, []any{"http.route", "/x", "session.id", "s"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ps := decoded(t, span(one, two, "", tc.kv...))
+			if len(ps) != 1 {
+				t.Fatalf("%d parts", len(ps))
+			}
+			if got := shown(ps[0]); got != tc.want {
+				t.Errorf("\n%s\n%s", got, tc.want)
+			}
+			if ps[0].Kind == call.Model {
+				interaction(t, ps[0])
+			}
+		})
+	}
+}
+
+func TestFacts(t *testing.T) {
+	p := decoded(t, span(one, "", `,"status":{"code":2,"message":"rate limit"}`,
+		"gen_ai.operation.name", "chat", "gen_ai.system", "OpenAI", "gen_ai.request.model", "m", "gen_ai.response.model", "m-1", "gen_ai.usage.prompt_tokens", "12", "gen_ai.usage.output_tokens", -1,
+		"gen_ai.response.finish_reasons", `["stop"]`, "gen_ai.response.id", "r", "gen_ai.conversation.id", "c", "user.id", "u", "tenant.id", "acme", "evenhand.domain", "hr", "evenhand.decision_id", "d", "gen_ai.usage.cost", 0.5))[0]
+	if p.Status != "error" || p.Error != "rate limit" || p.Provider != "openai" || p.Model != "m-1" || *p.Tokens[0] != 12 || p.Tokens[1] != nil || *p.CostUSD != 0.5 || !p.Withheld || p.Done {
+		t.Errorf("%+v", p)
+	}
+	if p.Latency != 1500*time.Millisecond || p.Time != time.Unix(1795251009, 5e8).UTC() || p.Session != "c" || p.UserID != "u" || p.Claimed != "acme" || p.Domain != "hr" || p.DecisionID != "d" {
+		t.Errorf("%+v", p)
+	}
+	if got := fmt.Sprint(p.Metadata); got != "map[gen_ai.request.model:m gen_ai.response.finish_reasons:[stop] gen_ai.response.id:r]" {
+		t.Error(got)
+	}
+	in := interaction(t, p)
+	if in.Status != "error" || !in.WithoutContent || in.LatencyMS != 1500 {
+		t.Errorf("%+v", in)
+	}
+	if p := decoded(t, span(one, "", "", "gen_ai.operation.name", "chat", "session.id", strings.Repeat("é", 5000), "gen_ai.request.model", "m"))[0]; interaction(t, p).Conversation != strings.Repeat("é", 1024) {
+		t.Error("a long name costs the call")
+	}
+	thrown := `,"status":{"code":2},"events":[{"name":"exception","attributes":` + attributes("exception.type", "Timeout", "exception.message", "after 5 s") + `}]`
+	if p := decoded(t, span(one, "", thrown, "gen_ai.operation.name", "chat"))[0]; p.Error != "Timeout: after 5 s" {
+		t.Error(p.Error)
+	}
+	if p := decoded(t, span(one, "", "", "langfuse.observation.type", "generation", "langfuse.observation.level", "ERROR", "langfuse.observation.status_message", "no", "langfuse.observation.usage_details", `{"input":3,"output":4}`, "langfuse.observation.cost_details", `{"total":0.25}`))[0]; p.Status != "error" || p.Error != "no" || *p.Tokens[0] != 3 || *p.Tokens[1] != 4 || *p.CostUSD != 0.25 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// Done is said of roots alone, and only where no record can tell more.
+func TestDone(t *testing.T) {
+	langfuse := []any{"langfuse.observation.type", "generation", "langfuse.observation.input", "a", "langfuse.observation.output", "b"}
+	for _, tc := range []struct {
+		name, parent string
+		kv           []any
+		want         bool
+	}{
+		{"a root", "", langfuse, true},
+		{"beneath another", two, langfuse, false},
+		{"without an answer", "", langfuse[:4], false},
+		{"a record may come", "", []any{"gen_ai.operation.name", "chat", "gen_ai.input.messages", "a", "gen_ai.output.messages", "b"}, false},
+	} {
+		if p := decoded(t, span(one, tc.parent, "", tc.kv...))[0]; p.Done != tc.want || p.Kind != call.Model {
+			t.Errorf("%s: %+v", tc.name, p)
+		}
+	}
+}
+
+// LiteLLM's call is its own span; on a span around it the same is told for want of that.
+func TestLiteLLM(t *testing.T) {
+	kv := []any{"gen_ai.operation.name", "acompletion", "litellm.call_id", "1", "gen_ai.input.messages", "a", "gen_ai.output.messages", "b"}
+	for _, tc := range []struct{ scope, name, want string }{
+		{"litellm", "litellm_request", "model true"},
+		{"litellm", "Received Proxy Server Request", "outer false"},
+		{"app", "handle_request", "outer false"},
+	} {
+		s := span(one, "", fmt.Sprintf(`,"name":%q`, tc.name), kv...)
+		ps, err := otlp.Traces(otlp.Names{}).Parts(call.Payload{Body: scoped(tc.scope, "[]", s)})
+		if err != nil || len(ps) != 1 || fmt.Sprint(ps[0].Kind, " ", ps[0].Done) != tc.want {
+			t.Errorf("%s %s: %+v %v", tc.scope, tc.name, ps, err)
+		}
+	}
+}
+
+// What is no call is passed on where it ties a call to what stands above, and nowhere else.
+func TestContext(t *testing.T) {
+	for _, tc := range []struct {
+		name, parent string
+		kv           []any
+		want         int
+	}{
+		{"a link", two, []any{"http.route", "/"}, 1},
+		{"a root that says nothing", "", []any{"http.route", "/"}, 0},
+		{"a root that says whose", "", []any{"tenant.id", "acme"}, 1},
+		{"a database", two, []any{"db.system.name", "postgresql"}, 0},
+	} {
+		if ps := decoded(t, span(one, tc.parent, "", tc.kv...)); len(ps) != tc.want {
+			t.Errorf("%s: %d", tc.name, len(ps))
+		}
+	}
+}
+
+func TestOwner(t *testing.T) {
+	names := otlp.Names{Tenant: []string{"customer", "baggage#org"}}
+	resource := attributes("service.name", "desk", "tenant.id", "of-the-resource")
+	for _, tc := range []struct {
+		want string
+		kv   []any
+	}{
+		{"of-the-resource hr", []any{"app.domain", "hr"}},
+		{"mine ", []any{"tenant.id", "acme", "customer", "mine"}},
+		{"org ", []any{"baggage", `{"org":"org"}`}},
+		{"org finance", []any{"metadata", `{'tenant': 'org', "domain": u'x'}`, "baggage", "{'org': 'org', 'n': [1, (True, None)]}", "langfuse.trace.metadata.domain", `"finance"`}},
+		{"7 ", []any{"metadata", json.RawMessage(`{"kvlistValue":{"values":[{"key":"tenant","value":{"intValue":"7"}}]}}`)}},
+		{"it's finance", []any{"metadata.requester_metadata", `{'tenant': "it's", 'domain': 'fin\x61nce'}`}},
+	} {
+		ps, err := otlp.Traces(names).Parts(call.Payload{Body: payload(resource, span(one, two, "", append([]any{"gen_ai.operation.name", "chat"}, tc.kv...)...)), Tenant: "credential"})
+		if err != nil || len(ps) != 1 {
+			t.Fatal(err)
+		}
+		if p := ps[0]; p.Claimed+" "+p.Domain != tc.want || p.Tenant != "credential" || p.Service != "desk" {
+			t.Errorf("%q %q %q, want %q", p.Claimed, p.Domain, p.Service, tc.want)
+		}
+	}
+	err := otlp.Names{Tenant: []string{"#x"}, User: []string{"a", "b#"}}.Validate()
+	if err == nil || err.Error() != "otlp.tenant_attributes: \"#x\" wants the name of an attribute, or name#key\notlp.user_attributes: \"b#\" wants the name of an attribute, or name#key" {
+		t.Error(err)
+	}
+}
+
+// What is at fault by itself is counted; the rest is given.
+func TestRefused(t *testing.T) {
+	good := span(one, two, "", "gen_ai.operation.name", "chat")
+	noID := strings.Replace(good, one, "xyz", 1)
+	zero := strings.Replace(good, trace, strings.Repeat("0", 32), 1)
+	large := span(two, one, "", "gen_ai.operation.name", "chat", "gen_ai.input.messages", strings.Repeat("x", 900<<10))
+	ps, err := otlp.Traces(otlp.Names{}).Parts(call.Payload{Body: payload("[]", noID, good, zero, large)})
+	var some *call.Partial
+	if !errors.As(err, &some) || some.Refused != 3 || audit.KindOf(err) != audit.KindInvalid || len(ps) != 1 || strings.Contains(err.Error(), "xxx") {
+		t.Errorf("%v, %d parts", err, len(ps))
+	}
+	for name, body := range map[string]string{
+		"not JSON":  `{"resourceSpans":`,
+		"not OTLP":  `{"resourceSpans":"x"}`,
+		"deep JSON": `{"resourceSpans":[{"scopeSpans":[{"spans":[{"attributes":[{"key":"a","value":` + strings.Repeat(`{"arrayValue":{"values":[`, 5000),
+		"protobuf":  "\x0a\x05abc",
+		"deep":      deep(5000),
+	} {
+		for _, f := range []call.Format{otlp.Traces(otlp.Names{}), otlp.Logs(otlp.Names{})} {
+			if f.Name() == "otlplogs" && strings.Contains(body, "resourceSpans") {
+				continue // unknown fields are passed over
+			}
+			if ps, err := f.Parts(call.Payload{Body: []byte(body)}); audit.KindOf(err) != audit.KindInvalid || len(ps) > 0 {
+				t.Errorf("%s %s: %v", f.Name(), name, err)
+			}
+		}
+	}
+}
+
+// deep is protobuf of an attribute whose value holds a value, and so on.
+func deep(levels int) string {
+	v := ""
+	wrap := func(tag byte, b string) string {
+		n := len(b)
+		head := []byte{tag}
+		for ; n >= 0x80; n >>= 7 {
+			head = append(head, byte(n)|0x80)
+		}
+		return string(append(head, byte(n))) + b
+	}
+	for range levels {
+		v = wrap(0x2a, wrap(0x0a, v)) // array_value, values
+	}
+	resource := wrap(0x0a, wrap(0x0a, wrap(0x12, v))) // resource, attributes, value
+	return wrap(0x0a, resource)
+}
+
+func record(name, body string, kv ...any) string {
+	return fmt.Sprintf(`{"traceId":%q,"spanId":%q,"timeUnixNano":"1795251008000000000","eventName":%q,"body":%s,"attributes":%s}`, trace, one, name, body, attributes(kv...))
+}
+
+func TestRecords(t *testing.T) {
+	text := func(kv ...string) string {
+		var all []string
+		for i := 0; i+1 < len(kv); i += 2 {
+			all = append(all, fmt.Sprintf(`{"key":%q,"value":%s}`, kv[i], kv[i+1]))
+		}
+		return `{"kvlistValue":{"values":[` + strings.Join(all, ",") + `]}}`
+	}
+	s := func(s string) string { return fmt.Sprintf(`{"stringValue":%q}`, s) }
+	choice := func(n int, said string) string {
+		return text("index", fmt.Sprintf(`{"intValue":"%d"}`, n), "finish_reason", s("stop"), "message", text("content", s(said)))
+	}
+	for _, tc := range []struct {
+		name, want string
+		records    []string
+	}{
+		{"choices in their order", `content: user="q" | assistant="a" assistant="b" |`,
+			[]string{record("gen_ai.choice", choice(1, "b")), record("gen_ai.user.message", text("content", s("q"))), record("gen_ai.choice", choice(0, "a"))}},
+		{"bodies as JSON text", `content: user="q" | |`, []string{record("gen_ai.user.message", s(`{"content":"q"}`))}},
+		{"tools", `content: assistant=[{"id":"7"}] tool="r" | |`,
+			[]string{record("gen_ai.assistant.message", text("tool_calls", `{"arrayValue":{"values":[`+text("id", s("7"))+`]}}`)), record("gen_ai.tool.message", text("content", s("r"), "id", s("7")))}},
+		{"capture is off", ``, []string{record("gen_ai.user.message", text()), record("gen_ai.choice", text("message", text("role", s("assistant"))))}},
+		{"nothing of ours", ``, []string{record("exception", s("x")), record("gen_ai.evaluation.result", s("x"))}},
+		{"a call that failed", `model: | |`, []string{record("gen_ai.client.inference.operation.details", `{}`, "gen_ai.operation.name", "chat", "error.type", "Timeout")}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + strings.Join(tc.records, ",") + `]}]}]}`
+			ps, err := otlp.Logs(otlp.Names{}).Parts(call.Payload{Body: []byte(body)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, p := range ps {
+				got += shown(p)
+			}
+			if got != tc.want {
+				t.Errorf("\n%s\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
+// Spans of 2024 have the texts as events.
+func TestSpanEvents(t *testing.T) {
+	event := func(name string, kv ...any) string {
+		return fmt.Sprintf(`{"name":%q,"attributes":%s}`, name, attributes(kv...))
+	}
+	for want, events := range map[string][]string{
+		`model: user="q" | assistant="a" |`:   {event("gen_ai.content.prompt", "gen_ai.prompt", `[{"role":"user","content":"q"}]`), event("gen_ai.content.completion", "gen_ai.completion", `[{"role":"assistant","content":"a"}]`)},
+		`model: system="s" | assistant="a" |`: {event("gen_ai.system.message", "gen_ai.event.content", `{"content":"s"}`), event("gen_ai.choice", "gen_ai.event.content", `{"message":{"content":"a"}}`)},
+	} {
+		if got := shown(decoded(t, span(one, two, `,"events":[`+strings.Join(events, ",")+`]`, "gen_ai.operation.name", "chat"))[0]); got != want {
+			t.Errorf("\n%s\n%s", got, want)
+		}
+	}
+}
+
+// A payload of empty messages is refused before they are made.
+func TestMemory(t *testing.T) {
+	for _, body := range []string{"\x0a\x80\x80\x80\x04" + strings.Repeat("\x12\x00", 4<<20), `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(`{},`, 5<<20) + `{}]}]}]}`} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, err := otlp.Traces(otlp.Names{}).Parts(call.Payload{Body: []byte(body)}); audit.KindOf(err) != audit.KindInvalid {
+			t.Error(err)
+		}
+		runtime.ReadMemStats(&after)
+		if took := (after.TotalAlloc-before.TotalAlloc)>>20 - uint64(len(body)>>20); took > 16 {
+			t.Errorf("%d MiB for %d", took, len(body)>>20)
+		}
+	}
+}

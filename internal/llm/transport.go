@@ -1,0 +1,123 @@
+package llm
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	maxAnswer  = 4 << 20  // bytes of an answer; ours have some thousand
+	maxRefusal = 64 << 10 // bytes that are read of a refusal
+)
+
+// transport lets whole JSON answers through and makes errors of all else, so that nobody behind it reads a proxy's page.
+type transport struct{ next http.RoundTripper }
+
+func newTransport(connect time.Duration) *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    connect,
+		MaxResponseHeaderBytes: 64 << 10,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // no small body becomes a large one
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body := res.Body
+	defer func() { _ = body.Close() }()
+	switch {
+	case res.StatusCode >= 300 && res.StatusCode < 400:
+		return nil, errRedirect
+	case res.StatusCode != http.StatusOK:
+		text, _ := io.ReadAll(io.LimitReader(body, maxRefusal)) // half of it is as good as none
+		return nil, readRefused(res.StatusCode, res.Header, text, time.Now())
+	}
+	if media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); media != "application/json" {
+		return nil, errForm
+	}
+	text, err := io.ReadAll(io.LimitReader(body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxAnswer:
+		return nil, errTooLarge
+	}
+	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return res, nil
+}
+
+// readRefused reads a refusal in the forms that servers have for it: OpenAI's {error: {…}}, vLLM's fields at the top,
+// {detail: …}, {error: "…"}.
+func readRefused(status int, h http.Header, text []byte, now time.Time) *refused {
+	r := &refused{status: status, after: retryAfter(h, now)}
+	if v, err := strconv.ParseBool(h.Get("X-Should-Retry")); err == nil {
+		r.again = &v
+	}
+	type words struct {
+		Message string          `json:"message"`
+		Type    string          `json:"type"`
+		Param   string          `json:"param"`
+		Code    json.RawMessage `json:"code"` // a word or a number
+		Detail  json.RawMessage `json:"detail"`
+	}
+	var a struct {
+		words
+		Error json.RawMessage `json:"error"`
+	}
+	if json.Unmarshal(text, &a) != nil {
+		r.plain = true
+		return r
+	}
+	w, message := a.words, ""
+	if json.Unmarshal(a.Error, &w) != nil {
+		_ = json.Unmarshal(a.Error, &message)
+	}
+	for _, said := range []string{strings.Trim(string(w.Code), `"`), w.Type} {
+		if r.code == "" && slices.Contains(codes, said) {
+			r.code = said
+		}
+	}
+	if message = message + w.Message + string(w.Detail); message == "" && w.Param == "" {
+		r.plain = true
+	}
+	r.about = aboutOf(w.Param, message)
+	return r
+}
+
+// longestAfter bounds what a server may ask us to wait.
+const longestAfter = 24 * time.Hour
+
+// retryAfter reads retry-after-ms (milliseconds) or Retry-After (seconds or a date); -1 when neither says anything.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	for _, u := range []struct {
+		header string
+		unit   time.Duration
+	}{{"Retry-After-Ms", time.Millisecond}, {"Retry-After", time.Second}} {
+		said := strings.TrimSpace(h.Get(u.header))
+		if n, err := strconv.ParseFloat(said, 64); (err == nil || math.IsInf(n, 1)) && n >= 0 {
+			return time.Duration(min(n*float64(u.unit), float64(longestAfter)))
+		}
+		if at, err := http.ParseTime(said); err == nil {
+			return min(max(at.Sub(now), 0), longestAfter)
+		}
+	}
+	return -1
+}

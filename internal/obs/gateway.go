@@ -1,0 +1,36 @@
+package obs
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// gatewayMetrics are the figures of the gateway.
+type gatewayMetrics struct {
+	calls  *prometheus.CounterVec // upstream, status, action
+	added  prometheus.Histogram
+	events *prometheus.CounterVec // outcome
+}
+
+func newGatewayMetrics(r *prometheus.Registry) gatewayMetrics {
+	m := gatewayMetrics{
+		calls:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "evenhand_gateway_requests_total", Help: "Calls through the gateway by upstream, status answered and what became of them: allow, warn, block, gate, unchecked; empty when nothing was judged."}, []string{"upstream", "status", "action"}),
+		added:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "evenhand_gateway_added_seconds", Help: "Time of a call beside waiting for the provider and for people.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 14)}),
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "evenhand_gateway_events_total", Help: "Events of calls by outcome: sent, cut (of those sent), dropped, refused, lost."}, []string{"outcome"}),
+	}
+	r.MustRegister(m.calls, m.added, m.events)
+	return m
+}
+
+// GatewayCall counts a call through the gateway.
+func (m *Metrics) GatewayCall(upstream string, status int, action string, added time.Duration) {
+	m.gateway.calls.WithLabelValues(upstream, strconv.Itoa(status), action).Inc()
+	m.gateway.added.Observe(added.Seconds())
+}
+
+// GatewayEvent counts what became of events of the gateway.
+func (m *Metrics) GatewayEvent(outcome string, n int) {
+	m.gateway.events.WithLabelValues(outcome).Add(float64(n))
+}

@@ -1,0 +1,6 @@
+package remediation
+
+import "embed"
+
+//go:embed templates/*.tmpl
+var templates embed.FS

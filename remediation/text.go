@@ -1,0 +1,241 @@
+package remediation
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// words are the templates of what people read.
+var words = template.Must(template.New("").Funcs(template.FuncMap{
+	"stamp": stamp, "percent": percent, "count": count, "code": code, "chance": chance,
+}).ParseFS(templates, "templates/*.tmpl"))
+
+// said is a breach as the templates see it. Of a blind one N were received and K of them not analysed.
+type said struct {
+	*audit.Breach
+	Blind                           bool
+	What, News, Advice, Query, Tier string
+	Links                           []link
+}
+
+func (p Policy) say(name string, b *audit.Breach, prev audit.BreachState) string {
+	var out strings.Builder
+	s := said{Breach: b, Blind: b.Tier == audit.TierBlind, What: what(b), News: news(b, prev), Advice: advice(b), Query: query(b), Tier: tiers[b.Tier], Links: p.links(b)}
+	if s.Tier == "" {
+		s.Tier = code(string(b.Tier))
+	}
+	if err := words.ExecuteTemplate(&out, name+".md.tmpl", s); err != nil {
+		return what(b) // golden files show that it does not happen
+	}
+	return strings.TrimSpace(out.String()) + "\n"
+}
+
+// subject names what a breach is about, without markup.
+func subject(b *audit.Breach) string {
+	switch {
+	case b.Tier == audit.TierBlind:
+		return "analyses"
+	case b.Kind == "":
+		return "bias findings"
+	}
+	s := strings.NewReplacer(".", " ", "_", " ").Replace(strings.TrimPrefix(b.Kind, "charter."))
+	if b.Group != "" && b.Tier == audit.TierRate {
+		s += " (" + b.Group + ")"
+	}
+	return s + " findings"
+}
+
+// title is an issue's, in plain text.
+func title(b *audit.Breach) string {
+	where := string(b.Domain)
+	if where == "" {
+		where = "all domains"
+	}
+	t := subject(b) + " in " + where
+	switch {
+	case b.Tier == audit.TierBlind:
+		t = "Too little is analysed in " + where
+	case b.Tier == audit.TierPolicy:
+		t = "Critical finding: " + t
+	case b.Tier == audit.TierMitigation:
+		t = "Frequent mitigation: " + t
+	case b.N > 0 && b.BaselineN > 0:
+		t += ": " + percent(b.Rate) + " against " + percent(b.Baseline)
+	case b.N > 0:
+		t += ": " + percent(b.Rate)
+	}
+	const most = 200
+	if r := []rune(t); len(r) > most {
+		t = string(r[:most-1]) + "…"
+	}
+	return strings.ToUpper(t[:1]) + t[1:]
+}
+
+func what(b *audit.Breach) string {
+	where := code(string(b.Domain))
+	if b.Domain == "" {
+		where = "all domains"
+	}
+	kind := "findings of any bias"
+	if b.Kind != "" {
+		kind = "findings of " + code(b.Kind)
+	}
+	if b.Group != "" && b.Tier == audit.TierRate {
+		kind += ", rules " + code(b.Group) + ","
+	}
+	switch b.Tier {
+	case audit.TierBlind:
+		return "Too little of " + where + " is analysed for its rates to be believed: alarms of it are silent until this is mended."
+	case audit.TierPolicy:
+		return "Critical " + kind + " in " + where + "."
+	case audit.TierMitigation:
+		return "Mitigation is asked for again and again: " + kind + " in " + where + "."
+	}
+	return "The rate of " + kind + " in " + where + " departed from its baseline."
+}
+
+func news(b *audit.Breach, prev audit.BreachState) string {
+	const close = " Close this issue if nothing is left to do."
+	switch {
+	case b.State == audit.BreachResolved && over[b.Reason] != "":
+		return over[b.Reason] + close
+	case b.State == audit.BreachResolved && b.Tier == audit.TierBlind:
+		return "Enough is analysed again: the breach is resolved." + close
+	case b.State == audit.BreachResolved:
+		return "The rate has stayed near its baseline: the breach is resolved." + close
+	case prev == audit.BreachMitigated:
+		return "**The breach has returned** after this issue was closed."
+	case prev == audit.BreachResolved:
+		return "**The breach has returned** after its rate had been near the baseline."
+	}
+	return "The breach goes on: the same was found again."
+}
+
+// over says why a breach was resolved, where it is not for a rate near its baseline.
+var over = map[string]string{
+	"no_traffic":     "Nothing comes in any more: the breach is resolved.",
+	"policy_changed": "The policy that opened the breach does not hold here any more: the breach is resolved.",
+	"quiet":          "It has not come back since this issue was closed: the breach is resolved.",
+	"accepted":       "A person accepted the new rate as the usual one: the breach is resolved.",
+}
+
+var tiers = map[audit.BreachTier]string{
+	audit.TierRate:       "rate: the exact binomial test against the baseline, corrected for many tests",
+	audit.TierPolicy:     "policy: one critical finding is enough",
+	audit.TierBlind:      "blind: coverage of analysis is too low",
+	audit.TierMitigation: "mitigation: more often than the policy allows within its window",
+}
+
+// advice says what to try, by what the verdicts suggested most.
+func advice(b *audit.Breach) string {
+	if b.Tier == audit.TierBlind {
+		return "Look at `evenhand jobs list` and the failed analyses; mend what keeps detectors from looking."
+	}
+	var first string
+	switch b.Mitigation {
+	case audit.MitigationRephrase:
+		first = "Have responses rephrased without the findings: change the system prompt or the template behind the rules above, then compare the rate."
+	case audit.MitigationReplace:
+		first = "Replace the terms by the wording that `evenhand rules explain` names for the rules above, in the template or the system prompt."
+	case audit.MitigationRephrasePrompt:
+		first = "Rephrase the prompt or the system prompt so that groups are described alike, then compare the rate."
+	case "BLOCK_RESPONSE":
+		first = "Hold responses with these findings back until the cause is mended."
+	case "HUMAN_APPROVAL":
+		first = "Ask for a person's approval before such responses are used."
+	case "REDACT_PII":
+		first = "Redact personal data before responses leave the application."
+	default:
+		first = "Have a person review the examples, then decide."
+	}
+	return first + " Check first whether one model, application or prompt version is behind most of them, and whether the findings are right: dismissed ones leave the rate."
+}
+
+// query finds the interactions of the window. Values come from settings and the taxonomy; one that would
+// need quoting in a shell or in SQL is left out.
+func query(b *audit.Breach) string {
+	const t, what = "2006-01-02 15:04:05", "SELECT event_id, event_ts, app, model, kinds FROM audit_current FINAL WHERE "
+	q := what + fmt.Sprintf("event_ts >= '%s' AND event_ts < '%s'", b.From.UTC().Format(t), b.To.UTC().Format(t))
+	if b.Tier == audit.TierPolicy && len(b.Events) > 0 { // its window is when they were found
+		ids := make([]string, len(b.Events))
+		for i, e := range b.Events {
+			ids[i] = "'" + e.String() + "'"
+		}
+		q = what + "event_id IN (" + strings.Join(ids, ", ") + ")"
+	}
+	for _, c := range []struct{ format, value string }{
+		{" AND tenant_id = '%s'", b.Tenant}, {" AND domain = '%s'", string(b.Domain)}, {" AND has(kinds, '%s')", b.Kind},
+	} {
+		if c.value != "" && plain(c.value) {
+			q += fmt.Sprintf(c.format, c.value)
+		}
+	}
+	switch {
+	case b.Tier == audit.TierBlind:
+		q += " AND analysis_status != 'done'"
+	case b.Kind == "" && b.Tier != audit.TierPolicy:
+		q += " AND bias_detected"
+	}
+	return q + " ORDER BY event_ts"
+}
+
+// plain tells whether a value means itself in a shell, in SQL and in Markdown.
+func plain(s string) bool {
+	for _, c := range s {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("_.-:", c)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// percent shows a share with three digits at most, so that rare things are not 0.
+func percent(share float64) string {
+	p := 100 * share
+	switch {
+	case p == 0:
+		return "0 %"
+	case p < 0.1:
+		return strconv.FormatFloat(p, 'g', 2, 64) + " %"
+	case p < 10:
+		return strconv.FormatFloat(p, 'f', 2, 64) + " %"
+	}
+	return strconv.FormatFloat(p, 'f', 1, 64) + " %"
+}
+
+func chance(p float64) string {
+	if p == 0 {
+		return "below 1e-300"
+	}
+	return strconv.FormatFloat(p, 'g', 2, 64)
+}
+
+// count writes a number with its thousands apart.
+func count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// code shows a value as it is, whatever it holds: Markdown in it means nothing.
+func code(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r == '`' || r == '|' || r < ' ' || r == 0x7f {
+			return '·'
+		}
+		return r
+	}, s)
+	if s == "" {
+		return "–"
+	}
+	return "`" + s + "`"
+}

@@ -1,0 +1,10 @@
+export OTEL_EXPORTER_OTLP_ENDPOINT="$EVENHAND_URL"
+export OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf
+export OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20$EVENHAND_KEY"
+export OTEL_METRICS_EXPORTER=none
+export OTEL_SERVICE_NAME=langchain
+export OTEL_RESOURCE_ATTRIBUTES=evenhand.domain=hr
+export OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental
+export OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY
+
+opentelemetry-instrument python langchain_app.py

@@ -1,0 +1,3 @@
+from evenhand_litellm import EvenhandLogger
+
+log = EvenhandLogger()

@@ -1,0 +1,25 @@
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { OpenTelemetry } from '@ai-sdk/otel';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node';
+import { generateText, registerTelemetry, streamText } from 'ai';
+
+const exporter = new OTLPTraceExporter({
+  url: `${process.env.EVENHAND_URL}/v1/traces`,
+  headers: { Authorization: `Bearer ${process.env.EVENHAND_KEY}` },
+});
+const provider = new NodeTracerProvider({
+  resource: resourceFromAttributes({ 'service.name': 'vercel-ai-7', 'evenhand.domain': 'hr' }),
+  spanProcessors: [new BatchSpanProcessor(exporter)],
+});
+provider.register();
+registerTelemetry(new OpenTelemetry());
+
+const openai = createOpenAICompatible({
+  name: 'openai', baseURL: process.env.OPENAI_BASE_URL, apiKey: process.env.OPENAI_API_KEY, includeUsage: true,
+});
+const call = (prompt) => ({ model: openai('gpt-4o-mini'), prompt, telemetry: { functionId: 'hiring-bot' } });
+console.log((await generateText(call('Who should lead the team?'))).text);
+console.log(await streamText(call('Can she lead the team?')).text);
+await provider.shutdown(); // sends what waits

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Trains the teacher and lets it label texts. Environment: MINUTES (120) for training, after which it stops and the next
+# call goes on; COUNT (300000) texts to label; SEED (1); SAMPLE to try it on so many rows; OUT (build/teacher); EVENHAND_SHARED, the
+# folder whose data/ holds the public files; DATA overrides all folders.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+out=${OUT:-build/teacher}
+read -ra data <<<"${DATA:-}"
+if [ ${#data[@]} -eq 0 ]; then
+  data=(detectors/classifier/data)
+  [ -d "${EVENHAND_SHARED:-../shared}/data" ] && data+=("${EVENHAND_SHARED:-../shared}/data")
+fi
+mkdir -p "$out"
+if [ ! -x "$out/venv/bin/python" ]; then
+  python3 -m venv "$out/venv"
+  "$out/venv/bin/pip" install --quiet --no-deps -r tools/train/requirements.txt
+fi
+teacher() { "$out/venv/bin/python" tools/train/teacher.py "$@" --out "$out" --seed "${SEED:-1}"; }
+teacher train "${data[@]}" --minutes "${MINUTES:-120}" ${SAMPLE:+--sample "$SAMPLE"} ${PASSES:+--passes "$PASSES"}
+[ -e "$out/done" ] || exit 0
+teacher label "${data[@]}" --labels "$out/labels.jsonl" --count "${COUNT:-300000}"
