@@ -94,7 +94,7 @@ func responseItem(a *answer, i int, item gjson.Result) {
 		for j, part := range item.Get(list).Array() {
 			for _, name := range []string{"text", "refusal"} {
 				if s := part.Get(name); s.Type == gjson.String {
-					a.settle(i, fmt.Sprint(list, j), s.String(), list == "summary" || item.Get("type").String() == "reasoning")
+					a.settle(i, fmt.Sprint(list, j, name), s.String(), list == "summary" || item.Get("type").String() == "reasoning")
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func responseItem(a *answer, i int, item gjson.Result) {
 	for _, name := range []string{"arguments", "input", "code"} { // of calls of tools
 		if s := item.Get(name); s.Type == gjson.String {
 			a.asks(i, item)
-			a.settle(i, "arguments", s.String(), true)
+			a.settle(i, name, s.String(), true)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func (a *answer) tell(i int, part, s string, beside bool) {
 	b, c := a.part(i, part, beside), a.choice(0)
 	to := &c.text
 	switch {
-	case part == "arguments":
+	case part == "arguments" || part == "input" || part == "code":
 		to = &c.tool(i).args
 	case beside:
 		to = &c.extra
@@ -160,12 +160,12 @@ func (responses) chunk(a *answer, v gjson.Result) {
 	}
 	i, j := int(v.Get("output_index").Int()), v.Get("content_index").Int()
 	text := func(field, part string, beside bool) {
-		s := v.Get(field).String()
+		part += field
 		switch {
 		case strings.HasSuffix(kind, ".delta"):
 			a.tell(i, part, v.Get("delta").String(), beside)
 		case strings.HasSuffix(kind, ".done"):
-			a.settle(i, part, s, beside)
+			a.settle(i, part, v.Get(field).String(), beside)
 		}
 	}
 	switch base := strings.TrimSuffix(strings.TrimSuffix(kind, ".delta"), ".done"); {
@@ -198,11 +198,11 @@ func (responses) chunk(a *answer, v gjson.Result) {
 	case base == "response.reasoning_text":
 		text("text", fmt.Sprint("content", j), true)
 	case strings.HasSuffix(base, "_call_arguments"):
-		text("arguments", "arguments", true)
+		text("arguments", "", true)
 	case strings.HasSuffix(base, "_call_input"):
-		text("input", "arguments", true)
+		text("input", "", true)
 	case strings.HasSuffix(base, "_call_code"):
-		text("code", "arguments", true)
+		text("code", "", true)
 	}
 }
 

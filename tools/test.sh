@@ -48,7 +48,7 @@ suite e2e gotest -p 1 ./cmd/...
 suite clients clients
 suite crash env LONG= tools/crash.sh
 suite race env CGO_ENABLED=1 go test -race -short -timeout 15m "${race[@]}"
-suite fuzz tools/fuzz.sh "${FUZZTIME:-10s}"
+suite fuzz tools/fuzz.sh "${FUZZTIME:-3s}"
 
 echo
 printf '%s\n' "${summary[@]}"
