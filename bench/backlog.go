@@ -88,7 +88,7 @@ func prefill(ctx context.Context, o options) error {
 		_ = b.Close(ctx)
 		return err
 	}
-	fmt.Printf("prefilled %d events in %.0f s (%.0f a second)\n", o.n, time.Since(began).Seconds(), float64(o.n)/time.Since(began).Seconds())
+	o.say("prefilled %d events in %.0f s (%.0f a second)\n", o.n, time.Since(began).Seconds(), float64(o.n)/time.Since(began).Seconds())
 	return b.Close(ctx)
 }
 
@@ -160,7 +160,7 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 	if err := mergesRest(ctx, conn); err != nil {
 		return nil, err
 	}
-	fmt.Printf("%d events, %d days a batch: %.0f events/s over %.0f s, active parts at most %d\n", o.n, o.days, float64(o.n)/took.Seconds(), took.Seconds(), parts)
+	o.say("%d events, %d days a batch: %.0f events/s over %.0f s, active parts at most %d\n", o.n, o.days, float64(o.n)/took.Seconds(), took.Seconds(), parts)
 	var sum float64
 	each := map[string]float64{}
 	for name, pid := range pids {
@@ -168,9 +168,9 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 		us := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(o.n) }
 		total := us(rest.cpu - before[name].cpu)
 		each[name], sum = total, sum+total
-		fmt.Printf("  %-8s %6.1f µs CPU an event (%.1f of it after the last event), RSS %d MiB, peak %d MiB\n", name, total, us(rest.cpu-atEnd[name].cpu), rest.rss, rest.peak)
+		o.say("  %-8s %6.1f µs CPU an event (%.1f of it after the last event), RSS %d MiB, peak %d MiB\n", name, total, us(rest.cpu-atEnd[name].cpu), rest.rss, rest.peak)
 	}
-	fmt.Printf("  %-8s %6.1f µs CPU an event, merges included\n", "sum", sum)
+	o.say("  %-8s %6.1f µs CPU an event, merges included\n", "sum", sum)
 	engineByTable(ctx, o, conn)
 	for _, q := range []string{
 		"SELECT count() FROM interactions FINAL", "SELECT uniqExact(event_id) FROM interactions", "SELECT count() FROM verdicts FINAL WHERE analyzer = 'hot'", "SELECT count() FROM audit_current FINAL",
@@ -183,7 +183,7 @@ func measure(ctx context.Context, o options, conn driver.Conn, pids map[string]i
 			return nil, fmt.Errorf("%s: %d, want %d", q, n, o.n)
 		}
 	}
-	fmt.Println("  every id is there exactly once, with one verdict")
+	o.say("  every id is there exactly once, with one verdict\n")
 	return each, nil
 }
 
@@ -286,7 +286,7 @@ func engineByTable(ctx context.Context, o options, conn driver.Conn) {
 		var table, what string
 		var n, us uint64
 		if rows.Scan(&table, &what, &n, &us) == nil && us > 0 {
-			fmt.Printf("    engine: %-18s %-10s %4d times, %5.1f µs an event\n", table, what, n, float64(us)/float64(o.n))
+			o.say("    engine: %-18s %-10s %4d times, %5.1f µs an event\n", table, what, n, float64(us)/float64(o.n))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 )
@@ -17,40 +18,41 @@ import (
 // atMost is what the judge's selection may cost the pipeline, as a ratio of its CPU an event.
 const atMost = 1.10
 
-// judgeBeside measures the pipeline with the judge's selection off and on, by turns. Requests are published and answered by
-// nobody: the model is not on the hot path, and its server is never asked.
+// judgeBeside measures the pipeline with the judge's selection off and on, both at once, each on a broker and an engine
+// of its own: what else the machine does slows both. Requests are published and answered by nobody: the model is not on
+// the hot path, and its server is never asked.
 func judgeBeside(ctx context.Context, o options) error {
-	const off, on = "judge.enabled=false", "judge.base_url=http://127.0.0.1:9/v1"
 	if o.rounds < 1 {
 		return errors.New("-rounds: is below 1")
 	}
 	var ratios, sums []float64
 	for round := range o.rounds {
-		arms := []string{off, on}
-		if round%2 == 1 {
-			slices.Reverse(arms)
-		}
-		run, all := map[string]float64{}, map[string]float64{}
-		for _, arm := range arms {
+		var run, all [2]float64
+		arms, ctx := errgroup.WithContext(ctx)
+		for i, set := range []string{"judge.enabled=false", "judge.base_url=http://127.0.0.1:9/v1"} {
 			part := o
-			part.dir, part.set = filepath.Join(o.dir, fmt.Sprintf("round-%d-%t", round, arm == on)), o.set+","+arm
-			if err := os.MkdirAll(part.dir, 0o700); err != nil {
-				return err
-			}
-			fmt.Printf("round %d of %d, %s\n", round+1, o.rounds, arm)
-			each, err := apart(ctx, part, func(brokers string) error { return asked(ctx, brokers, o, arm == on) })
-			if err != nil {
-				return err
-			}
-			run[arm] = each["run"]
-			for _, us := range each {
-				all[arm] += us
-			}
-			if err := os.RemoveAll(part.dir); err != nil {
-				return err
-			}
+			part.dir, part.set, part.quiet = filepath.Join(o.dir, fmt.Sprintf("round-%d-%d", round, i)), o.set+","+set, true
+			arms.Go(func() error {
+				if err := os.MkdirAll(part.dir, 0o700); err != nil {
+					return err
+				}
+				each, err := apart(ctx, part, func(brokers string) error { return asked(ctx, brokers, o, i == 1) })
+				if err != nil {
+					return fmt.Errorf("%s: %w", set, err)
+				}
+				run[i] = each["run"]
+				for _, us := range each {
+					all[i] += us
+				}
+				return os.RemoveAll(part.dir)
+			})
 		}
-		ratios, sums = append(ratios, run[on]/run[off]), append(sums, all[on]/all[off])
+		if err := arms.Wait(); err != nil {
+			return err
+		}
+		fmt.Printf("round %d of %d: run %.1f µs CPU an event without, %.1f with (%.3f ×); broker and engine included %.1f and %.1f\n",
+			round+1, o.rounds, run[0], run[1], run[1]/run[0], all[0], all[1])
+		ratios, sums = append(ratios, run[1]/run[0]), append(sums, all[1]/all[0])
 	}
 	slices.Sort(ratios)
 	slices.Sort(sums)
@@ -109,9 +111,8 @@ func asked(ctx context.Context, brokers string, o options, want bool) error {
 		}
 		n += p.LastOffset
 	}
-	fmt.Printf("  the judge is asked about %d of %d (%.1f %%)\n", n, o.n, 100*float64(n)/float64(o.n))
 	if (n > 0) != want {
-		return errors.New("the judge's selection is not what the round is about")
+		return fmt.Errorf("the judge is asked about %d of %d: that is not what the round is about", n, o.n)
 	}
 	return nil
 }

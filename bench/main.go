@@ -4,7 +4,7 @@
 //	go run ./bench backlog -n 2000000            a backlog, embedded: broker and pipeline, engine
 //	go run ./bench backlog -n 200000 -days 28    28 event days mixed in each batch
 //	go run ./bench split -n 500000               broker, engine and `evenhand run` in processes of their own
-//	go run ./bench judge -n 200000 -rounds 3     the pipeline with the judge's selection on, beside off
+//	go run ./bench judge -n 60000 -rounds 12     the pipeline with the judge's selection on, beside off
 //	go run ./bench low -rate 500 -seconds 60     acked → visible at a low rate, then idle
 //	go run ./bench lists -rows 10000000          list queries over generated rows, idle and under load
 //	go run ./bench rollup -events 1000000        the rollup of one hour of so many events
@@ -59,6 +59,14 @@ type options struct {
 	samples int
 	rounds  int
 	litellm string
+	quiet   bool // figures are returned, not printed
+}
+
+// say prints figures.
+func (o options) say(format string, args ...any) {
+	if !o.quiet {
+		fmt.Printf(format, args...)
+	}
 }
 
 func run(ctx context.Context, args []string) error {
