@@ -68,7 +68,7 @@ func newCache(p *program, maxStates int) *cache {
 	c := &cache{
 		p:        p,
 		columns:  uint32(columns),
-		table:    newTable(maxStates * columns),
+		table:    make([]uint32, maxStates*columns),
 		states:   make([]state, maxStates),
 		n:        1,
 		rows:     map[string]uint32{},
