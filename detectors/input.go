@@ -21,7 +21,7 @@ type Input struct {
 
 	sides     [2]textIndex
 	normal    [2]normal.Text
-	sentences [2]func() []Sentence
+	sentences [2]sentences
 	hits      []sideHits // only detectors with hits are in it
 }
 
@@ -34,7 +34,6 @@ func newInput(in *audit.Interaction, p audit.Profile) *Input {
 		i, text := sideIndex(side), in.Text(side)
 		x.sides[i].text = text
 		x.normal[i] = normal.Of(text)
-		x.sentences[i] = sync.OnceValue(func() []Sentence { return sentencesOf(x.normal[i].String()) })
 	}
 	return x
 }
@@ -43,12 +42,22 @@ func newInput(in *audit.Interaction, p audit.Profile) *Input {
 func (in *Input) Normal(side audit.Side) *normal.Text { return &in.normal[sideIndex(side)] }
 
 // Sentences gives the sentences of a side's normal text, computed when first asked for.
-func (in *Input) Sentences(side audit.Side) []Sentence { return in.sentences[sideIndex(side)]() }
+func (in *Input) Sentences(side audit.Side) []Sentence {
+	i := sideIndex(side)
+	s := &in.sentences[i]
+	s.once.Do(func() { s.list = sentencesOf(in.normal[i].String()) })
+	return s.list
+}
 
 // NormalSpan turns byte offsets of a side's normal text into a span of code points of the original.
 func (in *Input) NormalSpan(side audit.Side, start, end int) audit.Span {
 	start, end = in.Normal(side).Original(start, end)
 	return in.Span(side, start, end)
+}
+
+type sentences struct {
+	once sync.Once
+	list []Sentence
 }
 
 type sideHits struct {

@@ -31,10 +31,12 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzWords: tokens lie in the text, in order, whatever the bytes.
+// FuzzWords: tokens are those read letter by letter and lie in the text, in order, whatever the bytes.
 func FuzzWords(f *testing.F) {
 	f.Add("People over 50 don't – “ever” 日本\xff")
 	f.Fuzz(func(t *testing.T, text string) {
+		comparePlain(t, text, 0, len(text))
+		comparePlainFold(t, text)
 		last := int32(0)
 		for _, tok := range tokensOf(text) {
 			if tok.start < last || tok.end <= tok.start || int(tok.end) > len(text) {

@@ -45,10 +45,21 @@ type Term struct {
 
 // lexicon finds identity terms in tokens.
 type lexicon struct {
-	terms  []Term
-	begins [1 << 11]uint64 // bits of hashes of every term's first word, first two, …: most words begin none
-	table  map[uint32]int  // hash of a term's words -> index in terms
+	terms []Term
+	roles [1 << 16]role  // by the upper half of a word's hash: most words are in no term
+	table map[uint32]int // hash of a term's words -> index in terms
 }
+
+// role is the places that a word can have in terms.
+type role uint8
+
+const (
+	whole role = 1 << iota // a term of one word
+	first                  // of several
+	later
+)
+
+func (l *lexicon) role(t *token) role { return l.roles[t.raw>>16] }
 
 const maxTermWords = 5
 
@@ -102,11 +113,15 @@ func (l *lexicon) add(text string, g audit.Ground, c class) error {
 	}
 	t := Term{Text: text, Ground: g, class: c}
 	h := uint32(0)
+	place := first
+	if len(ts) == 1 {
+		place = whole
+	}
 	for _, w := range ts {
 		t.hashes = append(t.hashes, w.raw)
 		h = pair(h, w.raw)
-		b := h >> 15
-		l.begins[b>>6] |= 1 << (b & 63)
+		l.roles[w.raw>>16] |= place
+		place = later
 	}
 	if i, ok := l.table[h]; ok {
 		return fmt.Errorf("term %q stands twice, or looks like %q", text, l.terms[i].Text)
@@ -120,10 +135,10 @@ func (l *lexicon) add(text string, g audit.Ground, c class) error {
 func (l *lexicon) at(ts []token, i int) (t *Term, n int) {
 	h := uint32(0)
 	for k := 0; k < maxTermWords && i+k < len(ts) && ts[i+k].mark == 0; k++ {
-		h = pair(h, ts[i+k].raw)
-		if b := h >> 15; l.begins[b>>6]&(1<<(b&63)) == 0 {
+		if k > 0 && l.role(&ts[i+k])&later == 0 {
 			break
 		}
+		h = pair(h, ts[i+k].raw)
 		if at, ok := l.table[h]; ok {
 			t, n = &l.terms[at], k+1
 		}
@@ -131,27 +146,49 @@ func (l *lexicon) at(ts []token, i int) (t *Term, n int) {
 	return t, n
 }
 
+// next gives the first token from i on at which a term may begin; len(ts) when there is none.
+func (l *lexicon) next(ts []token, i int) int {
+	here := role(0)
+	for ; i < len(ts); i++ {
+		before := here
+		here = l.role(&ts[i])
+		if before&first != 0 && here&later != 0 {
+			return i - 1
+		}
+		if here&whole != 0 {
+			return i
+		}
+	}
+	return i
+}
+
 // fold puts class tokens in the place of identity terms, in place. keep, when not nil, says which terms stay
 // words: training hides some, so that the model also learns from what stands around unknown ones.
 func (l *lexicon) fold(ts []token, keep func(*Term) bool) []token {
-	out := ts[:0]
-	for i := 0; i < len(ts); i++ {
+	i := l.next(ts, 0)
+	out := ts[:i]
+	for i < len(ts) {
 		t, n := l.at(ts, i)
 		if n == 0 || keep != nil && keep(t) {
-			if len(out) == i { // nothing was folded yet
-				out = ts[:i+1]
-			} else {
-				out = append(out, ts[i])
-			}
-			continue
+			out = append(out, ts[i])
+			i++
+		} else {
+			out = append(out, classToken(t, ts[i:i+n]))
+			i += n
 		}
-		h := classHash[t.class]
-		f := token{word: h, prefix: h, suffix: h, start: ts[i].start, end: ts[i+n-1].end, ground: uint8(slices.Index(audit.Grounds, t.Ground) + 1)}
-		for k := range n {
-			f.raw = pair(f.raw, ts[i+k].raw)
-		}
-		out = append(out, f)
-		i += n - 1
+		next := l.next(ts, i)
+		out = append(out, ts[i:next]...)
+		i = next
+	}
+	return out
+}
+
+// classToken stands for the words of a term.
+func classToken(t *Term, ts []token) token {
+	h := classHash[t.class]
+	out := token{word: h, prefix: h, suffix: h, start: ts[0].start, end: ts[len(ts)-1].end, ground: uint8(slices.Index(audit.Grounds, t.Ground) + 1)}
+	for _, w := range ts {
+		out.raw = pair(out.raw, w.raw)
 	}
 	return out
 }

@@ -91,11 +91,12 @@ func (t Tuning) Probability(logit float32) float64 {
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
-// first is the first score of some tokens: a sum over hashed words, pairs and triples of words.
+// first is the first score of some tokens: a sum over hashed words, pairs and triples of words. buckets are those of
+// gateFeatures: a list of its own lets a processor load many of them at once.
 func (m *Model) first(buckets []uint32, tokens int) float32 {
-	sum := int32(0)
+	gate, sum := (*[1 << gateBits]int8)(m.gate), int32(0)
 	for _, b := range buckets {
-		sum += int32(m.gate[b])
+		sum += int32(gate[b%(1<<gateBits)])
 	}
 	return float32(float32(sum)*m.gateScale)/norm(tokens) + m.gateBias
 }

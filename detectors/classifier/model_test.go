@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,6 +74,60 @@ func TestLexicon(t *testing.T) {
 			t.Errorf("%q is no lexicon", bad)
 		}
 	}
+}
+
+// Folding finds the longest term at every place, whatever the roles of its words let it skip.
+func TestFoldAgreesWithPlainOne(t *testing.T) {
+	var pieces []string
+	for i := range identity.terms {
+		pieces = append(pieces, identity.terms[i].Text)
+		pieces = append(pieces, strings.Fields(identity.terms[i].Text)...)
+	}
+	pieces = append(pieces, "the", "of", "is", ",", ".", "train", "12", "-")
+	rapid.Check(t, func(t *rapid.T) {
+		comparePlainFold(t, strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "text"), " "))
+	})
+}
+
+func comparePlainFold(t interface{ Fatalf(string, ...any) }, text string) {
+	ts := words(nil, text, 0, len(text))
+	var want []token
+	for i := 0; i < len(ts); {
+		var longest *Term
+		n := 1
+		for _, term := range termsByFirst[ts[i].raw] {
+			if len(term.hashes) >= n && stands(term, ts[i:]) {
+				longest, n = term, len(term.hashes)
+			}
+		}
+		if longest != nil {
+			want = append(want, classToken(longest, ts[i:i+n]))
+		} else {
+			want = append(want, ts[i])
+		}
+		i += n
+	}
+	if got := identity.fold(ts, nil); !slices.Equal(got, want) {
+		t.Fatalf("%q:\n got %+v\nwant %+v", text, got, want)
+	}
+}
+
+var termsByFirst = func() map[uint32][]*Term {
+	m := map[uint32][]*Term{}
+	for i := range identity.terms {
+		t := &identity.terms[i]
+		m[t.hashes[0]] = append(m[t.hashes[0]], t)
+	}
+	return m
+}()
+
+func stands(term *Term, ts []token) bool {
+	for k, h := range term.hashes {
+		if k == len(ts) || ts[k].mark != 0 || ts[k].raw != h {
+			return false
+		}
+	}
+	return true
 }
 
 func TestSwap(t *testing.T) {

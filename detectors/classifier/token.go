@@ -31,11 +31,12 @@ const (
 	boundaryHash = 0x5f5f5f5f
 )
 
+// Kinds of bytes; from kindLetter on they can go on a word.
 const (
 	kindOther byte = iota
+	kindMark
 	kindLetter
 	kindDigit
-	kindMark
 	kindApostrophe
 	kindHigh
 )
@@ -66,95 +67,41 @@ var kinds, lower = func() (kinds, lower [256]byte) {
 func words(dst []token, text string, from, to int) []token {
 	for i := from; i < to; {
 		c := text[i]
-		switch kinds[c] {
-		case kindMark:
-			dst = append(dst, mark(c, i, 1))
+		kind := kinds[c]
+		if kind == kindOther || kind == kindApostrophe {
 			i++
-		case kindLetter, kindDigit:
-			var t token
-			t, i = word(text, i, to)
-			dst = append(dst, t)
-		case kindHigh:
+			continue
+		}
+		dst = append(dst, token{})
+		t := &dst[len(dst)-1] // filled where it lies: copying a token costs as much as reading one
+		switch kind {
+		case kindLetter:
+			i = t.read(text, i, to)
+		case kindMark:
+			i = t.becomeMark(c, i, 1)
+		case kindDigit:
+			i = t.spell(text, i, to, noWord)
+		default:
 			r, size := utf8.DecodeRuneInString(text[i:to])
 			switch {
 			case unicode.IsLetter(r) || unicode.IsDigit(r):
-				var t token
-				t, i = word(text, i, to)
-				dst = append(dst, t)
+				i = t.spell(text, i, to, noWord)
 			case r == '“' || r == '”' || r == '«' || r == '»' || r == '„':
-				dst = append(dst, mark('"', i, size))
-				i += size
+				i = t.becomeMark('"', i, size)
 			default:
+				dst = dst[:len(dst)-1]
 				i += size
 			}
-		default:
-			i++
 		}
 	}
 	return dst
 }
 
-func mark(c byte, at, size int) token {
-	h := uint32(fnvOffset)
-	h = (h ^ uint32(c)) * fnvPrime
-	return token{word: h, prefix: h, suffix: h, raw: h, start: int32(at), end: int32(at + size), mark: c}
-}
-
-// word reads the word that begins at byte i.
-func word(text string, i, to int) (token, int) {
-	t := token{start: int32(i)}
-	h, head, tail, letters, number := uint32(fnvOffset), uint32(0), uint32(0), 0, true
-	for i < to {
-		c := text[i]
-		switch kinds[c] {
-		case kindLetter:
-			number = false
-			for ; i < to && kinds[text[i]] == kindLetter; i++ { // most words are no more than one run of them
-				c := uint32(lower[text[i]])
-				h, tail = (h^c)*fnvPrime, tail<<8|c
-				if letters++; letters == 4 {
-					head = h
-				}
-			}
-			continue
-		case kindDigit:
-			h = (h ^ uint32(c)) * fnvPrime
-			tail = tail<<8 | uint32(c)
-			i++
-		case kindApostrophe:
-			if i+1 >= to || kinds[text[i+1]] != kindLetter {
-				goto end
-			}
-			h = (h ^ '\'') * fnvPrime
-			tail = tail<<8 | '\''
-			i++
-		case kindHigh:
-			r, size := utf8.DecodeRuneInString(text[i:to])
-			if r == '’' && i+size < to && kinds[text[i+size]] == kindLetter {
-				r = '\''
-			} else if !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) {
-				goto end
-			}
-			number = number && unicode.IsDigit(r)
-			h = (h ^ uint32(unicode.ToLower(r))) * fnvPrime
-			tail = tail<<8 ^ uint32(unicode.ToLower(r))
-			i += size
-		default:
-			goto end
-		}
-		if letters++; letters == 4 {
-			head = h
-		}
-	}
-end:
-	if letters < 4 {
-		head = h
-	}
-	t.end, t.word, t.raw, t.prefix, t.suffix = int32(i), h, h, head^prefixSalt, (tail&0xffffff)*fnvPrime^suffixSalt
-	if number {
-		t.word, t.prefix, t.suffix = numberHash, numberHash, numberHash
-	}
-	return t, i
+// becomeMark makes t a mark of size bytes and gives its end.
+func (t *token) becomeMark(c byte, at, size int) int {
+	h := (fnvOffset ^ uint32(c)) * fnvPrime
+	t.word, t.prefix, t.suffix, t.raw, t.start, t.end, t.mark = h, h, h, h, int32(at), int32(at+size), c
+	return at + size
 }
 
 // mix spreads a hash over all bits, so that its upper ones choose a bucket.

@@ -59,6 +59,9 @@ func SentenceAround(text string, start, end int) (from, to int) {
 // mayEnd holds the bytes at which a sentence can end; the wide ones begin 。 । ؟ and ۔.
 var mayEnd = [256]bool{'.': true, '!': true, '?': true, '\n': true, 0xe3: true, 0xe0: true, 0xd8: true, 0xdb: true}
 
+// closes holds the quotes and brackets that can stand behind an end mark.
+var closes = [256]bool{'"': true, '\'': true, ')': true, ']': true, '*': true}
+
 // endAt says where the sentence ends whose end mark is at i, if it is one.
 func endAt(text string, i int) (end int, ok bool) {
 	switch c := text[i]; {
@@ -68,18 +71,17 @@ func endAt(text string, i int) (end int, ok bool) {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		return i + size, r == '。' || r == '।' || r == '؟' || r == '۔'
 	}
-	end = i
-	for end < len(text) && strings.IndexByte(".!?", text[end]) >= 0 {
-		end++
+	dots := true
+	for end = i; end < len(text) && (text[end] == '.' || text[end] == '!' || text[end] == '?'); end++ {
+		dots = dots && text[end] == '.'
 	}
 	marks := end - i
-	for end < len(text) && strings.IndexByte(`"')]*`, text[end]) >= 0 {
+	for end < len(text) && closes[text[end]] {
 		end++
 	}
 	if end < len(text) && text[end] != ' ' && text[end] != '\n' && text[end] != '\t' && text[end] != '\r' {
 		return 0, false
 	}
-	dots := text[i] == '.' && strings.Trim(text[i:i+marks], ".") == ""
 	switch {
 	case dots && marks == 1 && (i == 0 || text[i-1] != '.'):
 		return end, !abbreviates(text, i, end)
@@ -102,11 +104,10 @@ func abbreviates(text string, i, end int) bool {
 	case word == "":
 		return false
 	case kinds[word[0]]&digit != 0:
-		first := strings.TrimLeft(text[strings.LastIndexByte(text[:from], '\n')+1:from], " \t") == ""
-		return len(word) < 3 && (first || months[nextWord(text, end)])
+		return len(word) < 3 && (firstOfLine(text, from) || months[nextWord(text, end)])
 	case len(word) == 1 && kinds[word[0]]&letter != 0: // "U.S.", "e.g.", "J. Smith"
 		return end < len(text) && text[end] != '\n' && !starters[nextWord(text, end)]
-	case len(word) > 7:
+	case len(word) > 7 || !mayAbbreviate(word):
 		return false
 	}
 	if end == len(text) || text[end] == '\n' {
@@ -121,6 +122,20 @@ func abbreviates(text string, i, end int) bool {
 		return next != "" && kinds[next[0]]&digit != 0
 	}
 	return false
+}
+
+// firstOfLine says that nothing but white space stands between byte i and the line's beginning.
+func firstOfLine(text string, i int) bool {
+	for i > 0 && (text[i-1] == ' ' || text[i-1] == '\t') {
+		i--
+	}
+	return i == 0 || text[i-1] == '\n'
+}
+
+// mayAbbreviate is false for most words that are no abbreviation, by their first and last letter.
+func mayAbbreviate(word string) bool {
+	first, last := word[0], word[len(word)-1]
+	return first >= utf8.RuneSelf || last >= utf8.RuneSelf || lastLetters[first&31]&(1<<(last&31)) != 0
 }
 
 // nextWord gives the word after a place.
@@ -155,6 +170,12 @@ var (
 			}
 		}
 		return m
+	}()
+	lastLetters = func() (bits [32]uint32) { // of the abbreviations that begin with a letter; case and all but letters fall together
+		for a := range abbreviations {
+			bits[a[0]&31] |= 1 << (a[len(a)-1] & 31)
+		}
+		return bits
 	}()
 	starters = set("He She It They We You The This That These Those But And Or So In On At If When My Our Your His Her Their There Then However Women Men People No Not All Please Der Die Das Er Sie Es Wir Ihr Ich Aber Und Ein Eine Frauen Alle")
 	months   = set("Januar Februar März April Mai Juni Juli August September Oktober November Dezember")
