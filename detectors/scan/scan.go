@@ -87,7 +87,7 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 		if err != nil {
 			return nil, audit.E("scan: compile", audit.KindInvalid, fmt.Errorf("pattern %d: %w", i, err))
 		}
-		s.exact = append(s.exact, sync.OnceValue(func() *exact { return s.program.exact(re) }))
+		s.exact = append(s.exact, sync.OnceValue(func() *exact { return s.program.exact(treeOf(p)) }))
 		s.slow = append(s.slow, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + p) })) // it did parse
 	}
 	var err error
@@ -103,6 +103,13 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 	s.cache.Store(newCache(s.program, min(firstStates, s.maxStates)))
 	s.walks = make(chan *walk, runtime.GOMAXPROCS(0))
 	return s, nil
+}
+
+// treeOf gives the tree of a pattern that did parse. Compile keeps none: most patterns of a rule set are never
+// needed exactly, and their trees would be half of all that the garbage collector looks at.
+func treeOf(pattern string) *syntax.Regexp {
+	re, _ := newParser().parse(pattern)
+	return re
 }
 
 // add plans one pattern.
