@@ -3,6 +3,7 @@
 # Usage: tools/test.sh [SUITE...]   suites: setup unit store kafka bus e2e clients crash race fuzz
 set -uo pipefail
 cd "$(dirname "$0")/.."
+export GOFLAGS="${GOFLAGS:-} -pgo=off" # a profile is for what is run, not tested: with it every dependency is compiled twice
 logs=$(mktemp -d "${TMPDIR:-/tmp}/evenhand-test.XXXXXX")
 failed=0 summary=()
 
