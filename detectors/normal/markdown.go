@@ -10,20 +10,23 @@ import (
 // table cells, which become line breaks. Code keeps its words.
 func markdown(w *rewriter) {
 	m := marker{w: w}
-	for from := 0; from < len(w.src); {
-		to := len(w.src)
-		if n := strings.IndexByte(w.src[from:], '\n'); n >= 0 {
-			to = from + n
+	if w.everywhere {
+		for i := 0; i < len(w.src); i++ {
+			i = m.line(i)
 		}
-		m.line(from, to)
-		from = to + 1
+		return
+	}
+	done := 0
+	for _, at := range w.lines.at[:w.lines.n] {
+		if at >= done {
+			done = m.line(strings.LastIndexByte(w.src[:at], '\n') + 1)
+		}
 	}
 }
 
 // marker handles lines.
 type marker struct {
 	w    *rewriter
-	cuts []cut   // of the line
 	open [16]int // runs of the line that may open emphasis: where they begin, and 1; by sign and length
 }
 
@@ -32,12 +35,17 @@ type cut struct {
 	with     string
 }
 
-func (m *marker) cut(from, to int, with string) { m.cuts = append(m.cuts, cut{from, to, with}) }
+func (m *marker) cut(from, to int, with string) { m.w.cuts = append(m.w.cuts, cut{from, to, with}) }
 
-// line handles one line, [from, to).
-func (m *marker) line(from, to int) {
+// line handles the line that begins at from, and gives where it ends.
+func (m *marker) line(from int) (to int) {
 	s := m.w.src
-	m.cuts = m.cuts[:0]
+	if to = len(s); from < to {
+		if n := strings.IndexByte(s[from:], '\n'); n >= 0 {
+			to = from + n
+		}
+	}
+	m.w.cuts = m.w.cuts[:0]
 	clear(m.open[:])
 	from = m.head(from, to)
 	if from < to && s[from] == '|' && strings.Count(s[from:to], "|") > 1 {
@@ -49,12 +57,13 @@ func (m *marker) line(from, to int) {
 	} else {
 		m.spans(from, to)
 	}
-	if len(m.cuts) > 1 {
-		slices.SortFunc(m.cuts, func(a, b cut) int { return cmp.Compare(a.from, b.from) })
+	if len(m.w.cuts) > 1 {
+		slices.SortFunc(m.w.cuts, func(a, b cut) int { return cmp.Compare(a.from, b.from) })
 	}
-	for _, c := range m.cuts {
+	for _, c := range m.w.cuts {
 		m.w.put(c.from, c.to, c.with)
 	}
+	return to
 }
 
 // bullets begin items of a list, beside - * + .
@@ -101,16 +110,17 @@ func (m *marker) head(from, to int) int {
 
 // spans handles what stands within a line.
 func (m *marker) spans(from, to int) {
+	s := m.w.src
 	for i := from; i < to; {
-		switch m.w.src[i] {
-		case '[':
-			i = m.link(i, from, to)
-		case '<':
-			i = m.tag(i, to)
-		case '*', '_', '~', '`':
-			i = m.delimiter(i, from, to)
-		default:
+		switch c := s[i]; {
+		case kinds[c]&opens == 0:
 			i++
+		case c == '[':
+			i = m.link(i, from, to)
+		case c == '<':
+			i = m.tag(i, to)
+		default:
+			i = m.delimiter(i, from, to)
 		}
 	}
 }

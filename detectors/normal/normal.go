@@ -8,12 +8,15 @@
 // restored, and product names, codes, prices and formulas stay what they are. Letters keep their case
 // and real accents; numbers, addresses and text in other scripts are left alone.
 //
-// Of is idempotent and never fails; bytes that are no UTF-8 stay. Clean ASCII text costs one pass, about
-// 2.5 µs for 2 KB, and no allocation; other text several passes, 20 to 40 µs for 2 KB, and text made to be
-// costly at most a millisecond or two. The normal text has at
-// most [MaxGrowth] times the bytes of the original and mostly fewer. What cannot be settled in a few
-// rounds of passes, which only text made for it needs, loses its punctuation.
+// Of is idempotent and never fails; bytes that are no UTF-8 stay. Clean ASCII text costs one look, about
+// 1.5 µs for 2 KB, and no allocation; other ASCII text also the passes that it needs, at the places that need
+// them, 5 to 15 µs for 2 KB; text beyond ASCII all passes, 20 to 40 µs; and text made to be costly at most a
+// millisecond or two. The normal text has at most [MaxGrowth] times the bytes of the original and mostly
+// fewer. What cannot be settled in a few rounds of passes, which only text made for it needs, loses its
+// punctuation.
 package normal
+
+import "slices"
 
 // Version changes whenever the same text may get another normal form, words.txt apart.
 const Version = "2026.11.1"
@@ -33,14 +36,21 @@ type Text struct {
 	layers   [][]edit // by pass that changed something, first pass first
 }
 
-// Of normalises a text. Text that is normal already costs one pass and no allocation.
+// Of normalises a text. Text that is clean costs one look and no allocation.
 func Of(text string) Text {
 	t := Text{normal: text, original: text}
-	if clean(text) || t.settle() {
+	if text == "" {
 		return t
 	}
-	t.apply(blank, nil)
-	t.settle()
+	w := rewriters.Get().(*rewriter)
+	defer w.free()
+	w.look(text)
+	if w.need&unclean == 0 || t.settle(w) {
+		return t
+	}
+	t.apply(blank, w)
+	w.look(t.normal)
+	t.settle(w)
 	return t
 }
 
@@ -62,22 +72,21 @@ func (t *Text) Original(start, end int) (from, to int) {
 
 var passes = [...]func(*rewriter){characters, markdown, spaced, words}
 
-// settle runs all passes until none changes anything, and says whether it came to that.
-func (t *Text) settle() bool {
-	room := scratches.Get().(*scratch)
-	defer scratches.Put(room)
+// settle runs the passes that the text needs until none changes anything, and says whether it came to that.
+// The rewriter has surveyed the text.
+func (t *Text) settle(w *rewriter) bool {
 	same := 0 // passes in a row that changed nothing
 	for range maxRounds {
-		for _, pass := range passes {
-			room.reader.left = freeReadings + readingsPerByte*len(t.normal)
-			if same++; t.apply(pass, room) {
+		for i, pass := range passes {
+			if same++; w.need&(1<<i) != 0 && t.apply(pass, w) {
 				same = 0
+				w.look(t.normal)
 			}
 			if same == len(passes) {
 				return true
 			}
 		}
-		if clean(t.normal) {
+		if w.need&unclean == 0 {
 			return true
 		}
 	}
@@ -85,13 +94,13 @@ func (t *Text) settle() bool {
 }
 
 // apply runs one pass and says whether it changed anything.
-func (t *Text) apply(pass func(*rewriter), room *scratch) bool {
-	w := rewriter{src: t.normal, scratch: room}
-	pass(&w)
+func (t *Text) apply(pass func(*rewriter), w *rewriter) bool {
+	w.begin(t.normal)
+	pass(w)
 	if len(w.edits) == 0 {
 		return false
 	}
-	t.normal, t.layers = w.text(), append(t.layers, w.edits)
+	t.normal, t.layers = w.text(), append(t.layers, slices.Clone(w.edits))
 	return true
 }
 

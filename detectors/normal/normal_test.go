@@ -161,7 +161,7 @@ func TestCleanIsClean(t *testing.T) {
 			return
 		}
 		x := Text{normal: text, original: text}
-		if x.settle(); x.String() != text {
+		if x.settlePlainly(); x.String() != text {
 			t.Fatalf("%q is called clean and becomes %q", text, x.String())
 		}
 	})

@@ -2,7 +2,6 @@ package normal
 
 import (
 	"sort"
-	"strings"
 	"sync"
 )
 
@@ -10,44 +9,50 @@ import (
 // edits was copied.
 type edit struct{ ns, ne, os, oe uint32 }
 
-// rewriter collects the edits of one pass, front to back.
+// rewriter collects the edits of one pass, front to back, and holds room that passes share.
 type rewriter struct {
 	src   string
-	out   strings.Builder
+	out   []byte
 	done  int // bytes of src that are in out
 	edits []edit
-	*scratch
-}
 
-// scratch is room that passes share.
-type scratch struct {
+	survey       // of src
 	cells, plain [maxCells]cell
 	run          [maxRun]cell
+	cuts         []cut // of a line
 	reader       reader
 }
 
-var scratches = sync.Pool{New: func() any { return new(scratch) }}
+var rewriters = sync.Pool{New: func() any { return new(rewriter) }}
+
+// free gives the rewriter back, without the text.
+func (w *rewriter) free() {
+	w.src = ""
+	rewriters.Put(w)
+}
+
+// begin makes ready for a pass over a text.
+func (w *rewriter) begin(src string) {
+	w.src, w.out, w.done, w.edits = src, w.out[:0], 0, w.edits[:0]
+	w.reader.left = freeReadings + readingsPerByte*len(src)
+}
 
 // put replaces [from, to) of the source. A place that an earlier edit covers is left for the next round.
 func (w *rewriter) put(from, to int, with string) {
 	if from < w.done || w.src[from:to] == with {
 		return
 	}
-	if w.edits == nil {
-		w.out.Grow(len(w.src) + len(w.src)/8)
-		w.edits = make([]edit, 0, 16)
-	}
-	w.out.WriteString(w.src[w.done:from])
-	at := w.out.Len()
-	w.out.WriteString(with)
-	w.edits = append(w.edits, edit{uint32(at), uint32(w.out.Len()), uint32(from), uint32(to)})
+	w.out = append(w.out, w.src[w.done:from]...)
+	at := len(w.out)
+	w.out = append(w.out, with...)
+	w.edits = append(w.edits, edit{uint32(at), uint32(len(w.out)), uint32(from), uint32(to)})
 	w.done = to
 }
 
 // text gives the result; the rewriter is spent then.
 func (w *rewriter) text() string {
-	w.out.WriteString(w.src[w.done:])
-	return w.out.String()
+	w.out = append(w.out, w.src[w.done:]...)
+	return string(w.out)
 }
 
 // source gives the range that [start, end) was made of.

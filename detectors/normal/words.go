@@ -11,29 +11,44 @@ import (
 // letters, dots or asterisks. What becomes a word must be one of the vocabulary; what could be a number with
 // its unit, a code, a name of a product, an address or a path is left alone.
 func words(w *rewriter) {
-	s := w.src
-	for i := 0; i < len(s); {
-		var seen uint8
-		triple := false
-		start := i
-		for ; i < len(s); i++ {
-			c := s[i]
-			k := kinds[c]
-			if k == 0 && c <= ' ' {
-				break
-			}
-			seen |= k
-			if k&letter != 0 && i > start+1 && c|0x20 == s[i-1]|0x20 && c|0x20 == s[i-2]|0x20 {
-				triple = true
-			}
+	if w.everywhere {
+		for i := 0; i < len(w.src); i++ {
+			i = w.chunk(i)
 		}
-		if seen&(letter|wide) != 0 && (seen&(digit|symbol|joint|wide) != 0 || triple) {
-			w.tokens(start, i)
-		}
-		for i < len(s) && kinds[s[i]] == 0 && s[i] <= ' ' {
-			i++
+		return
+	}
+	done := 0
+	for _, at := range w.words.at[:w.words.n] {
+		if at >= done {
+			for at > done && (kinds[w.src[at-1]] != 0 || w.src[at-1] > ' ') {
+				at--
+			}
+			done = w.chunk(at)
 		}
 	}
+}
+
+// chunk restores words of the text without spaces that begins at i, if it can hold any, and gives where it ends.
+func (w *rewriter) chunk(i int) int {
+	s := w.src
+	var seen uint8
+	triple := false
+	start := i
+	for ; i < len(s); i++ {
+		c := s[i]
+		k := kinds[c]
+		if k == 0 && c <= ' ' {
+			break
+		}
+		seen |= k
+		if k&letter != 0 && i > start+1 && c|0x20 == s[i-1]|0x20 && c|0x20 == s[i-2]|0x20 {
+			triple = true
+		}
+	}
+	if seen&(letter|wide) != 0 && (seen&(digit|symbol|joint|wide) != 0 || triple) {
+		w.tokens(start, i)
+	}
+	return i
 }
 
 // longestAddress bounds, to either side of a word, how much is looked at to tell an address.

@@ -1,0 +1,190 @@
+package normal
+
+import (
+	"math/bits"
+	"strings"
+)
+
+// need says which passes can change a text. It may name a pass that then changes nothing, and never leaves
+// one out that would change something.
+type need uint8
+
+const (
+	needCharacters need = 1 << iota // in the order of passes
+	needMarkdown
+	needSpaced
+	needWords
+
+	// unclean says that a text calls for the passes at all: without it, it stays as it is.
+	unclean
+
+	needAll = needCharacters | needMarkdown | needSpaced | needWords | unclean
+)
+
+// survey says what a text needs, and where.
+type survey struct {
+	need need
+	// lines and words are places in lines and words that markdown and words have to look at. If there are many of
+	// them, or the text is not ASCII, they have to look at all: everywhere.
+	lines, words places
+	everywhere   bool
+
+	single  row // letters and digits that stand alone
+	letters row // of them the letters
+}
+
+// places are some places of a text, from front to back.
+type places struct {
+	at [maxPlaces]int
+	n  int
+}
+
+const maxPlaces = 512
+
+// row counts places in a row, each so near the last as letters of a spaced word.
+type row struct{ last, n int }
+
+func (r *row) add(i int) int {
+	if i-r.last > maxGap+1 {
+		r.n = 0
+	}
+	r.last = i
+	r.n++
+	return r.n
+}
+
+// look surveys a text.
+func (v *survey) look(text string) {
+	v.need, v.everywhere = 0, false
+	v.lines.n, v.words.n = 0, 0
+	v.single, v.letters = row{}, row{}
+	i := 0
+	if len(text) >= 8 {
+		v.at(text, 0)
+		for i = 1; i+7 <= len(text); i += 6 {
+			x := load(text[i-1:])
+			if x&tops != 0 {
+				v.need, v.everywhere = needAll, true
+				return
+			}
+			for odd := oddOnes(x); odd != 0; odd &= odd - 1 {
+				v.at(text, i-1+bits.TrailingZeros64(odd)/8)
+			}
+		}
+	}
+	for ; i < len(text); i++ {
+		v.at(text, i)
+	}
+}
+
+const ones, tops = 0x0101010101010101, 0x8080808080808080
+
+// load gives eight bytes as one number, the first lowest.
+func load(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// oddOnes looks at eight bytes of ASCII at once and sets the top bit of those that are to be looked at one by
+// one: neither letter nor space, a letter between others than letters, or the middle one of three alike. The
+// first and the last are there as neighbours only.
+func oddOnes(x uint64) uint64 {
+	const middle = tops &^ (0xff | 0xff<<56)
+	lower := x | ones*0x20
+	letters := (lower + ones*(0x80-'a')) &^ (lower + ones*(0x7f-'z'))
+	others := (x ^ ones*' ' + ones*0x7f) &^ letters // seven bits and 0x7f make the top bit, unless they are zero
+	unlike := (lower ^ lower<<8 | lower ^ lower>>8) + ones*0x7f
+	single := letters &^ (letters<<8 | letters>>8)
+	return (others | single | letters&^unlike) & middle
+}
+
+// at notes what one byte calls for.
+func (v *survey) at(text string, i int) {
+	c := text[i]
+	before, after := byte('\n'), byte('\n')
+	if i > 0 {
+		before = text[i-1]
+	}
+	if i+1 < len(text) {
+		after = text[i+1]
+	}
+	k, beside := kinds[c], kinds[before]|kinds[after]
+	n := ofByte[c]
+	if k&(letter|digit) != 0 && beside&(letter|digit) == 0 {
+		n |= when(v.single.add(i) >= minSpell, needSpaced)
+		if k&letter != 0 && i+1 < len(text) {
+			n |= when(v.letters.add(i) > 2, unclean)
+		}
+	}
+	switch {
+	case k&letter != 0:
+		n |= when(c|0x20 == before|0x20 && c|0x20 == after|0x20, needWords) | when(c == before && c == after, unclean)
+	case k&digit != 0:
+		n |= when(beside&letter != 0, needWords|unclean)
+	case k&near != 0:
+		n |= sign(c, before, after, i < 2 || text[i-2] <= ' ')
+	}
+	v.need |= n
+	if n&needMarkdown != 0 && !v.lines.add(i) || n&needWords != 0 && !v.words.add(i) || k&wide != 0 {
+		v.everywhere = true
+	}
+}
+
+// add says whether there was room.
+func (p *places) add(i int) bool {
+	if p.n == len(p.at) {
+		return false
+	}
+	p.at[p.n] = i
+	p.n++
+	return true
+}
+
+func when(is bool, n need) need {
+	if is {
+		return n
+	}
+	return 0
+}
+
+// ofByte is what a byte calls for wherever it stands.
+var ofByte = func() (of [256]need) {
+	for c, k := range kinds {
+		switch {
+		case k&wide != 0:
+			of[c] = needAll
+		case strings.IndexByte("`~*_|<", byte(c)) >= 0:
+			of[c] = needMarkdown | unclean
+		case k&mark != 0:
+			of[c] = needCharacters | unclean
+		}
+	}
+	return of
+}()
+
+// sign is what a sign calls for by its neighbours. early says that white space is all that can stand in its
+// line before the one in front of it.
+func sign(c, before, after byte, early bool) (n need) {
+	left, right := kinds[before], kinds[after]
+	word := (left|right)&letter != 0
+	starts := before == '\n' || before == '\t' || before == ' '
+	blank := after == ' ' || after == '\t'
+	switch c {
+	case '#':
+		return when(starts || after == '#', needMarkdown|unclean)
+	case '-':
+		return when(blank && starts && (before != ' ' || early), needMarkdown|unclean)
+	case ']':
+		return when(after == '(', needMarkdown|unclean)
+	case '+':
+		n = when(word && !blank, unclean) | when(starts && blank, needMarkdown|unclean)
+	case '@', '$':
+		n = when(word, unclean) | when((left|right)&(letter|symbol|joint) != 0, needWords)
+	case '.', '!':
+		n = when(left&(letter|digit|symbol) != 0 && right&(letter|digit|symbol) != 0, unclean)
+	}
+	// The last of the signs between two letters or digits, of which one is a letter or there are more signs.
+	inside := left&(letter|digit|symbol|joint) != 0 && right&(letter|digit) != 0 && left&right&digit == 0
+	return n | when(inside, needWords)
+}
