@@ -51,7 +51,7 @@ func clean(s string) bool {
 		c := s[i]
 		k := kinds[c]
 		letters = letters<<1 | uint(k&letter)
-		if c == before && c == prior && k&letter != 0 {
+		if c|0x20 == before|0x20 && c|0x20 == prior|0x20 && k&letter != 0 {
 			return false
 		}
 		prior, before = before, c
@@ -82,15 +82,17 @@ func suspect(s string, i int) bool {
 	if i+1 < len(s) {
 		after = s[i+1]
 	}
-	word := kinds[before]&letter != 0 || kinds[after]&letter != 0
+	left, right := kinds[before], kinds[after]
+	word := (left|right)&letter != 0
+	inside := left&(letter|digit|symbol|joint) != 0 && right&(letter|digit) != 0 && left&right&digit == 0
 	switch s[i] {
 	case '@', '$', '+':
 		if s[i] == '+' && (after == ' ' || after == '\t') {
 			return before == '\n' || before == ' ' || before == '\t'
 		}
-		return word
+		return word || inside
 	case '.', '!':
-		return kinds[before]&(letter|digit|symbol) != 0 && kinds[after]&(letter|digit|symbol) != 0
+		return inside || left&(letter|digit|symbol) != 0 && right&(letter|digit|symbol) != 0
 	case '#':
 		return before == '\n' || before == '\t' || before == ' ' || after == '#'
 	case '-':

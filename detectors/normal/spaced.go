@@ -1,7 +1,9 @@
 package normal
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -141,12 +143,17 @@ func (w *rewriter) areWords(run []cell, borders *[maxRun + 1]bool) bool {
 		if !borders[to] {
 			continue
 		}
-		if part := run[from:to]; len(part) > 1 && !w.reader.read(part, 2) || len(part) == 1 && strings.IndexByte("ai", part[0].options[0]) < 0 {
+		if part := run[from:to]; len(part) > 1 && (isNumber(part) || !w.reader.read(part, 2)) || len(part) == 1 && strings.IndexByte("ai", part[0].options[0]) < 0 {
 			return false
 		}
 		from = to
 	}
 	return true
+}
+
+// isNumber says that there is no letter among some cells: digits apart are no word, however they look.
+func isNumber(part []cell) bool {
+	return !slices.ContainsFunc(part, func(c cell) bool { return unicode.IsLetter(c.is) })
 }
 
 // spell writes a word that was read from spaced letters.

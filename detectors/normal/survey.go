@@ -119,7 +119,7 @@ func (v *survey) at(text string, i int) {
 	}
 	switch {
 	case k&letter != 0:
-		n |= when(c|0x20 == before|0x20 && c|0x20 == after|0x20, needWords) | when(c == before && c == after, unclean)
+		n |= when(c|0x20 == before|0x20 && c|0x20 == after|0x20, needWords|unclean)
 	case k&digit != 0:
 		n |= when(beside&letter != 0, needWords|unclean)
 	case k&near != 0:
@@ -186,5 +186,5 @@ func sign(c, before, after byte, early bool) (n need) {
 	}
 	// The last of the signs between two letters or digits, of which one is a letter or there are more signs.
 	inside := left&(letter|digit|symbol|joint) != 0 && right&(letter|digit) != 0 && left&right&digit == 0
-	return n | when(inside, needWords)
+	return n | when(inside, needWords|unclean)
 }
