@@ -17,7 +17,8 @@ async def main():
             metadata={"requester_metadata": {"application": "litellm-sdk", "domain": "hr"}},  # other keys of metadata are not told
         )
         print(answer.choices[0].message.content)
-    await GLOBAL_LOGGING_WORKER.flush()  # a program that ends sends what waits
+    await asyncio.sleep(0)  # a program that ends sends what waits: the last call is handed over in the loop's next round
+    await GLOBAL_LOGGING_WORKER.flush()
     await log.flush_queue()
 
 
