@@ -1,6 +1,7 @@
 package classifier
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"unicode"
 	"unicode/utf8"
@@ -36,7 +37,7 @@ func (t *token) read(text string, i, to int) int {
 	if i+8 > len(text) {
 		return t.spell(text, i, to, noWord)
 	}
-	b := eight(text[i : i+8])
+	b := binary.LittleEndian.Uint64([]byte(text[i : i+8]))
 	n := letters(b)
 	if i+n >= to {
 		return t.spell(text, i, to, noWord)
@@ -98,12 +99,6 @@ end:
 }
 
 const ones = 0x0101010101010101
-
-// eight gives the bytes of a text of eight, the first lowest.
-func eight(s string) uint64 {
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
 
 // letters counts the ASCII letters that eight bytes begin with.
 func letters(b uint64) int {

@@ -1,6 +1,7 @@
 package normal
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strings"
 )
@@ -62,7 +63,7 @@ func (v *survey) look(text string) {
 	if len(text) >= 8 {
 		v.at(text, 0)
 		for i = 1; i+7 <= len(text); i += 6 {
-			x := load(text[i-1:])
+			x := binary.LittleEndian.Uint64([]byte(text[i-1 : i+7]))
 			if x&tops != 0 {
 				v.need, v.everywhere = needAll, true
 				return
@@ -78,13 +79,6 @@ func (v *survey) look(text string) {
 }
 
 const ones, tops = 0x0101010101010101, 0x8080808080808080
-
-// load gives eight bytes as one number, the first lowest.
-func load(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
 
 // oddOnes looks at eight bytes of ASCII at once and sets the top bit of those that are to be looked at one by
 // one: neither letter nor space, a letter between others than letters, or the middle one of three alike. The
