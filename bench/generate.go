@@ -22,24 +22,25 @@ var generatedTables = []string{"interaction_texts", "interaction_users", "verdic
 // span is what generate.sql is filled with.
 type span struct{ From, To, Rows, Days, End int }
 
-// rendered fills one template of generate.sql.
-func rendered(name string, with any) (string, error) {
-	t, err := sqltemplate.New("").Parse(generateSQL)
+// fill runs a statement of some templates, filled with what is given.
+func fill(ctx context.Context, conn driver.Conn, templates, name string, with any) error {
+	t, err := sqltemplate.New("").Parse(templates)
 	if err != nil {
-		return "", err
+		return err
 	}
 	var sql strings.Builder
-	err = t.ExecuteTemplate(&sql, name, with)
-	return sql.String(), err
+	if err := t.ExecuteTemplate(&sql, name, with); err != nil {
+		return err
+	}
+	if err := conn.Exec(ctx, sql.String()); err != nil {
+		return fmt.Errorf("fill %s: %w", name, err)
+	}
+	return nil
 }
 
 // generate writes o.rows interactions of 28 days inside the engine, a day at a time.
 func generate(ctx context.Context, o options, conn driver.Conn) error {
 	const days = 28
-	t, err := sqltemplate.New("").Parse(generateSQL)
-	if err != nil {
-		return err
-	}
 	began := time.Now()
 	end := int(began.UnixMilli())
 	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1, "max_insert_threads": 1}))
@@ -49,12 +50,8 @@ func generate(ctx context.Context, o options, conn driver.Conn) error {
 		s := span{From: o.rows * day / days, To: o.rows * (day + 1) / days, Rows: o.rows, Days: days, End: end}
 		g.Go(func() error {
 			for _, table := range generatedTables {
-				var sql strings.Builder
-				if err := t.ExecuteTemplate(&sql, table, s); err != nil {
+				if err := fill(gctx, conn, generateSQL, table, s); err != nil {
 					return err
-				}
-				if err := conn.Exec(gctx, sql.String()); err != nil {
-					return fmt.Errorf("generate %s: %w", table, err)
 				}
 			}
 			return nil

@@ -76,12 +76,8 @@ func fillHours(ctx context.Context, conn driver.Conn, first, n int, from time.Ti
 	insert := clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_insert_threads": 1}))
 	for done := 0; done < n; done += atOnce {
 		more := min(atOnce, n-done)
-		sql, err := rendered("rollup_rows", map[string]int64{"First": int64(first + done), "N": int64(more), "From": from.Add(share(done)).UnixMilli(),
-			"Span": share(more).Milliseconds(), "Age": int64(age.Seconds())})
-		if err != nil {
-			return err
-		}
-		if err := conn.Exec(insert, sql); err != nil {
+		if err := fill(insert, conn, generateSQL, "rollup_rows", map[string]int64{"First": int64(first + done), "N": int64(more), "From": from.Add(share(done)).UnixMilli(),
+			"Span": share(more).Milliseconds(), "Age": int64(age.Seconds())}); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	sqltemplate "text/template"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -90,33 +89,19 @@ func tables(ctx context.Context, e *engine.Engine) error {
 
 // fillTrends writes hours and days, and the last two days again as the rollup job does: six times over.
 func fillTrends(ctx context.Context, o options, conn driver.Conn, end time.Time) error {
-	t, err := sqltemplate.New("").Parse(trendsSQL)
-	if err != nil {
-		return err
-	}
 	began := time.Now()
-	fill := func(table string, s trendSpan) error {
-		var sql strings.Builder
-		if err := t.ExecuteTemplate(&sql, table, s); err != nil {
-			return err
-		}
-		if err := conn.Exec(ctx, sql.String()); err != nil {
-			return fmt.Errorf("fill %s: %w", table, err)
-		}
-		return nil
-	}
 	s := trendSpan{Hours: trendHours, PerHour: max(27, o.rows/trendHours/27*27), End: end.Unix(), Version: 1}
 	const slice = 30 * 24
 	for from := 0; from < trendHours; from += slice {
 		s.From, s.To = from, min(from+slice, trendHours)
-		if err := fill("hourly", s); err != nil {
+		if err := fill(ctx, conn, trendsSQL, "hourly", s); err != nil {
 			return err
 		}
 	}
 	hourly := time.Since(began)
 	for s.Version = 2; s.Version < 8; s.Version++ {
 		s.From, s.To = trendHours-48, trendHours
-		if err := fill("hourly", s); err != nil {
+		if err := fill(ctx, conn, trendsSQL, "hourly", s); err != nil {
 			return err
 		}
 	}
@@ -126,7 +111,7 @@ func fillTrends(ctx context.Context, o options, conn driver.Conn, end time.Time)
 	startOfDay := int((end.Unix() % 86400) / 3600) // slices of the days begin at midnight
 	for from := startOfDay - 24; from < trendHours; from += slice {
 		s.From, s.To = max(0, from), min(from+slice, trendHours)
-		if err := fill("daily", s); err != nil {
+		if err := fill(ctx, conn, trendsSQL, "daily", s); err != nil {
 			return err
 		}
 	}
