@@ -63,16 +63,10 @@ func lastOf(lower string, ps []phrase) int {
 		if p.letters&^has != 0 {
 			continue
 		}
-		for rest := lower; ; {
-			i := strings.LastIndex(rest, p.text)
-			if i <= last {
-				break
-			}
-			if isWhole(lower, i, i+len(p.text)) {
+		for i := len(lower) - len(p.text); i > last; i-- { // a handful of bytes: what package strings prepares costs more
+			if lower[i] == p.text[0] && lower[i:i+len(p.text)] == p.text && isWhole(lower, i, i+len(p.text)) {
 				last = i
-				break
 			}
-			rest = lower[:i+len(p.text)-1]
 		}
 	}
 	return last
