@@ -21,12 +21,12 @@ var scoped = []string{"Tenant", "Figures", "scope", "list", "Filter", "BreachFil
 var leaves = map[string]string{
 	"q.sql(…)": "the builder", "newest.sql(…)": "the builder", "events.sql(…)": "the builder", "narrow.sql(…)": "the builder", "in.sql(…)": "the builder", "keys.sql(…)": "the builder",
 	"s.order(…)": "columns of sortColumns and a number", "l.sort.order(…)": "the same", "l.sort.column()": "a column of sortColumns", "s.column()": "the same",
-	"anyID(…)": "UUIDs, as hexadecimal digits", "anyOf(…)": "the same", "rows.sql(…)": "the builder", "beyond": "< or >, = follows", "among(…)": "times, UUIDs, digests as digits", "atPlaces(…)": "times and UUIDs as digits", "beyond(…)": "columns of sortColumns", "day(…)": "a date as digits",
+	"anyID(…)": "UUIDs, as hexadecimal digits", "anyOf(…)": "the same", "rows.sql(…)": "the builder", "beyond": "< or >, = may follow", "among(…)": "times, UUIDs, digests as digits", "atPlaces(…)": "times and UUIDs as digits", "beyond(…)": "columns of sortColumns", "day(…)": "a date as digits",
 	"strings.Join(days)": "dates as digits", "strings.Join(events)": "dates and UUIDs as digits",
 	"fmt.Sprintf(number)": "numbers", "fmt.Sprint(number)": "numbers, ASC or DESC",
 	"q.columns()": "of closed maps", "c.column": "of a list in the same function", "column": "of sortColumns", "op": "< or >", "times": "of the builder",
 	"cond": "of beyond", "rest": "of the callers here", "columns": "of the callers here", "sql": "of the builder", "q.table": "of scope.from",
-	"q.prewhere": "of among, or of byID over the builder", "strings.Join(q.where)": "conditions that and() was given", "s.db": "the settings' name of the database", "table": "see TestReadsGoThroughTheScope",
+	"q.prewhere": "of among or atPlaces, or of byID over the builder", "strings.Join(q.where)": "conditions that and() was given", "s.db": "the settings' name of the database", "table": "see TestReadsGoThroughTheScope",
 }
 
 func sources(t *testing.T) (*token.FileSet, []*ast.File) {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -258,6 +259,9 @@ func (l *list) candidates(ctx context.Context, at *Cursor, n int) (keys []Cursor
 	if l.sort.By != ByTime {
 		return l.candidatesByValue(ctx, at, n)
 	}
+	if l.byPlace() {
+		return l.placesOfUser(ctx, at, n)
+	}
 	if l.f.UserID != "" {
 		return l.candidatesOfUser(ctx, at, n)
 	}
@@ -269,6 +273,12 @@ func (l *list) candidates(ctx context.Context, at *Cursor, n int) (keys []Cursor
 	return keys, rows == n, err
 }
 
+// byPlace tells that the user's events are the list, in whatever versions: no other filter tells those apart, so
+// that nothing but their places is needed to read what holds.
+func (l *list) byPlace() bool {
+	return l.sort.By == ByTime && l.f.UserID != "" && l.f == Filter{Window: l.f.Window, UserID: l.f.UserID}
+}
+
 // mostPlaces bounds one step of candidatesOfUser: their literals must fit into a query, see max_query_size.
 const mostPlaces = 10_000
 
@@ -277,9 +287,9 @@ const mostPlaces = 10_000
 // too few. Of an id that came with several contents, those of another time than the first are left out.
 func (l *list) candidatesOfUser(ctx context.Context, at *Cursor, n int) (keys []Cursor, full bool, err error) {
 	rows := 0
-	var last *Cursor // of the places that were looked up
+	from := at
 	for step := min(4*n, mostPlaces); ; step = min(4*step, mostPlaces) {
-		places, err := l.placesOfUser(ctx, at, last, step)
+		places, more, err := l.placesOfUser(ctx, from, step)
 		if err != nil || len(places) == 0 {
 			return keys, false, err
 		}
@@ -289,39 +299,68 @@ func (l *list) candidatesOfUser(ctx context.Context, at *Cursor, n int) (keys []
 		}
 		found, err := l.t.keys(ctx, "store: list", q, l.sort.order(n-rows)+inSmallSteps, &keys)
 		rows += found
-		if err != nil || rows == n || len(places) < step {
+		if err != nil || rows == n || !more {
 			return keys, rows == n, err
 		}
-		last = &places[len(places)-1]
+		from = &places[len(places)-1]
 	}
 }
 
-// placesOfUser gives time and id of the user's next events in the list's order, n of them and those of the
-// last one's time: beyond last, or from at on.
-func (l *list) placesOfUser(ctx context.Context, at, last *Cursor, n int) (places []Cursor, err error) {
-	beyond, direction := "<", "DESC"
+// placesOfUser gives time and id of the user's next n events in the list's order, from at on; full tells that
+// there may be more. As a key each has the digest that comes last, so that it lies behind all contents of its id.
+func (l *list) placesOfUser(ctx context.Context, at *Cursor, n int) (places []Cursor, full bool, err error) {
+	beyond, direction, last := "<", "DESC", [32]byte{}
 	if l.sort.Ascending {
-		beyond, direction = ">", "ASC"
+		beyond, direction, last = ">", "ASC", [32]byte(bytes.Repeat([]byte{0xff}, 32))
 	}
-	q := l.f.ofUser(l.t.scope)
-	switch {
-	case last != nil:
-		q.and("sort_ts "+beyond+" "+instant, last.SortTS.UnixMilli())
-	case at != nil:
-		q.and("sort_ts "+beyond+"= "+instant, at.SortTS.UnixMilli())
+	if at != nil && at.Digest != last {
+		beyond += "=" // its id may have other contents
 	}
-	rest := fmt.Sprint("ORDER BY sort_ts ", direction, " LIMIT ", n, " WITH TIES")
-	err = l.t.each(ctx, "store: list", q.sql("sort_ts, event_id", rest), q.args, func(r driver.Rows) error {
-		var c Cursor
-		var id uuid.UUID
-		if err := r.Scan(&c.SortTS, &id); err != nil {
-			return err
+	for _, w := range l.spans(at) {
+		q := l.t.from("interaction_users").and("user_id = ?", l.f.UserID).within(w)
+		if at != nil {
+			q.and("(sort_ts, event_id) "+beyond+" ("+instant+", toUUID(?))", at.SortTS.UnixMilli(), at.EventID.String())
 		}
-		c.EventID = audit.ID(id)
-		places = append(places, c)
-		return nil
-	})
-	return places, err
+		rest := fmt.Sprint("ORDER BY sort_ts ", direction, ", event_id ", direction, " LIMIT ", n-len(places))
+		err := l.t.each(ctx, "store: list", q.sql("sort_ts, event_id", rest), q.args, func(r driver.Rows) error {
+			c := Cursor{Digest: last}
+			var id uuid.UUID
+			if err := r.Scan(&c.SortTS, &id); err != nil {
+				return err
+			}
+			c.EventID = audit.ID(id)
+			places = append(places, c)
+			return nil
+		})
+		if err != nil || len(places) == n {
+			return places, true, err
+		}
+	}
+	return places, false, nil
+}
+
+// firstSpan is what a list of places looks at before the rest: each day is a partition of its own, and the
+// next days hold most pages. A window of seven days, with what lies ahead, is read at once.
+const firstSpan = 10 * 24 * time.Hour
+
+// spans cuts what is left of the window in two, in the list's order.
+func (l *list) spans(at *Cursor) []Window {
+	w := l.f.Window
+	switch {
+	case at != nil && l.sort.Ascending:
+		w.From = at.SortTS
+	case at != nil:
+		w.To = at.SortTS.Add(time.Millisecond)
+	}
+	if !l.byPlace() || w.To.Sub(w.From) <= firstSpan {
+		return []Window{w}
+	}
+	if l.sort.Ascending {
+		cut := w.From.Add(firstSpan)
+		return []Window{{w.From, cut}, {cut, w.To}}
+	}
+	cut := w.To.Add(-firstSpan)
+	return []Window{{cut, w.To}, {w.From, cut}}
 }
 
 // atPlaces is the condition on the beginning of audit_current's key.
@@ -387,13 +426,15 @@ func (l *list) current(keys []Cursor, at *Cursor, full bool) *query {
 	q := l.f.apply(l.t.from("audit_current").current())
 	// All versions of a key share it, so FINAL may come after this; the filter must not be tested before.
 	q.prewhere = among(keys)
-	if l.sort.By == ByTime {
+	if l.byPlace() {
+		q.prewhere = atPlaces(keys)
+	} else if l.sort.By == ByTime {
 		return q
 	}
 	if at != nil {
 		q.after(*at, l.sort)
 	}
-	if full {
+	if full && l.sort.By != ByTime {
 		q.upTo(keys[len(keys)-1], l.sort)
 	}
 	return q

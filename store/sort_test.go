@@ -240,3 +240,44 @@ func TestCursorsOfOtherLists(t *testing.T) {
 		t.Errorf("%v, %v; want %v", second, err, first.Window)
 	}
 }
+
+// A user's list by places: over more days than are looked at first, many events of one instant, several contents
+// under one id, and a place whose row of audit_current is not there yet, in both directions and in any page.
+func TestListOfAUserByPlaces(t *testing.T) {
+	f := newFixture(t)
+	f.keepUnmerged()
+	whole := store.Window{From: noon.AddDate(0, 0, -40), To: noon.AddDate(0, 0, 1)}
+	var es []event
+	for i := range 60 {
+		e := sample("acme", i)
+		e.user, e.at = "ann", noon.Add(-time.Duration(i)*16*time.Hour) // 40 days
+		if i%3 == 0 {
+			e.at = noon.AddDate(0, 0, -3) // more than a page at once
+		}
+		e.id = audit.NewID(e.at)
+		es = append(es, e)
+		if i%5 == 0 {
+			e.content, e.part = "other content", 1
+			es = append(es, e)
+		}
+	}
+	f.write(es...)
+	late := sample("acme", 0)
+	f.insert("interaction_users", row{"tenant_id": "acme", "user_id": "ann", "event_day": late.at, "event_id": audit.NewID(late.at).String(), "sort_ts": late.at, "version": uint64(1)})
+	for _, s := range []store.Sort{{}, {Ascending: true}} {
+		want := f.plain("1", orderOf(s))
+		if len(want) != 72 {
+			t.Fatalf("%d rows", len(want))
+		}
+		for _, limit := range []int{1, 7, store.MaxLimit} {
+			filter := store.Filter{Window: whole, UserID: "ann"}
+			if got, _ := sorted(t, t.Context(), f.WithTenant("acme"), filter, s, limit); !slices.Equal(got, want) {
+				t.Errorf("ascending %t, limit %d: got %d rows, want %d", s.Ascending, limit, len(got), len(want))
+			}
+			res, err := f.WithTenant("acme").List(t.Context(), filter, store.Page{Limit: limit, Offset: 30, Sort: s})
+			if err != nil || !slices.Equal(ids(res.Items), want[30:min(30+limit, len(want))]) {
+				t.Errorf("ascending %t, limit %d, from 30: %v, %v", s.Ascending, limit, head(ids(res.Items)), err)
+			}
+		}
+	}
+}
