@@ -48,6 +48,9 @@ eval: build ## judge rules and classifier on the labelled texts of this reposito
 teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (MINUTES=120, COUNT=300000; goes on where it stopped)
 	@tools/train/run.sh
 
+vectors: ## vectors of single words from the encoder, for `evenhand train --vectors` (minutes)
+	@tools/train/run.sh vectors
+
 crash: engine ## kill, pause, cut and hide everything under load and prove that nothing is lost or doubled (2 minutes; LONG=1: 60)
 	@LONG=$(LONG) tools/crash.sh
 
@@ -68,4 +71,4 @@ generate: ## rewrite generated files and golden files
 clean: ## delete what was built
 	rm -rf bin
 
-.PHONY: help build engine up demo test race fuzz bench bench-scan sim eval teacher crash soak check lint generate clean
+.PHONY: help build engine up demo test race fuzz bench bench-scan sim eval teacher vectors crash soak check lint generate clean

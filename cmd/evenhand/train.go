@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
 	"github.com/evenhand/evenhand/detectors/classifier/train"
 )
@@ -21,6 +22,7 @@ type trainCmd struct {
 	Quota    map[string]int     `help:"Most rows of a source." placeholder:"SOURCE=ROWS"`
 	Weight   map[string]float64 `help:"What a row of a source counts." placeholder:"SOURCE=FACTOR"`
 	Silent   []string           `help:"Heads that are learnt and never answer; 'none' lets all answer that keep their bounds." placeholder:"HEAD"`
+	Vectors  string             `help:"Word vectors to start from, of 'make vectors': for words that are rare in the data." type:"existingfile" placeholder:"FILE"`
 	Swaps    int                `help:"Counterfactuals of each row that mentions a group; -1 takes the recipe's." default:"-1" placeholder:"N"`
 }
 
@@ -53,6 +55,11 @@ func (cmd *trainCmd) Run(std *stdio) error {
 	if cmd.Swaps >= 0 {
 		r.Swaps = cmd.Swaps
 	}
+	if cmd.Vectors != "" {
+		if r.Vectors, err = readVectors(cmd.Vectors); err != nil {
+			return err
+		}
+	}
 	maps.Copy(r.Quota, cmd.Quota)
 	maps.Copy(r.Weight, cmd.Weight)
 	res, err := train.Train(rows, r, func(format string, a ...any) { fmt.Fprintf(std.err, format+"\n", a...) })
@@ -68,6 +75,15 @@ func (cmd *trainCmd) Run(std *stdio) error {
 	}
 	fmt.Fprintf(std.out, "model %s: %s, card %s\n", res.Model.Meta.Version, cmd.Out, card)
 	return nil
+}
+
+func readVectors(path string) (*classifier.Vectors, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("--vectors: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	return classifier.ReadVectors(f)
 }
 
 // readData reads files and the .jsonl files of folders, in the order of their names.

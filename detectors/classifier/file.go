@@ -13,10 +13,10 @@ import (
 	"github.com/evenhand/evenhand/audit"
 )
 
-// A model file: magic, length of the header (4 bytes, little endian), the header as JSON, numbers in the order of
-// sections, SHA-256 of all before it. Dense layers are bytes too, with a scale for each output channel.
+// A model file: magic, length of the header (4 bytes, little endian), the header as JSON, the number of words in
+// the list (4 bytes), numbers in the order of sections, SHA-256 of all before it. Dense layers are bytes too, with a scale for each output channel.
 const (
-	magic     = "EVENHAND-T0/1\n"
+	magic     = "EVENHAND-T0/2\n"
 	maxHeader = 1 << 16
 	// MaxFile is the size that a model file may have.
 	MaxFile = 8 << 20
@@ -26,6 +26,8 @@ const (
 type weights struct {
 	gate       []float32 // 1<<gateBits
 	gateBias   float32
+	words      []uint32
+	own        []float32 // len(words) × dim
 	embed      []float32 // (1<<embedBits) × dim
 	conv1      []float32
 	bias1      [channels]float32
@@ -38,8 +40,9 @@ type weights struct {
 	groundBias [NumGrounds]float32
 }
 
-func newWeights() *weights {
+func newWeights(words []uint32) *weights {
 	return &weights{
+		words: words, own: make([]float32, len(words)*dim),
 		gate: make([]float32, 1<<gateBits), embed: make([]float32, dim<<embedBits),
 		conv1: make([]float32, window*dim*channels), conv2: make([]float32, window*channels*channels),
 		ground: make([]float32, NumGrounds<<groundBits),
@@ -50,14 +53,22 @@ func newWeights() *weights {
 func quantise(w *weights) *Model {
 	m := &Model{
 		gateBias: w.gateBias, bias1: w.bias1, bias2: w.bias2, out: w.out, outBias: w.outBias, skip: w.skip, groundBias: w.groundBias,
-		conv1: quantiseDense(w.conv1), conv2: quantiseDense(w.conv2), embed: make([]int8, len(w.embed)), embedScale: make([]float32, 1<<embedBits),
+		conv1: quantiseDense(w.conv1), conv2: quantiseDense(w.conv2), words: w.words,
 	}
+	m.own, m.ownScale = rowsToBytes(w.own)
+	m.embed, m.embedScale = rowsToBytes(w.embed)
 	m.gate, m.gateScale = toBytes(nil, w.gate)
 	m.ground, m.groundUnit = toBytes(nil, w.ground)
-	for r := range m.embedScale {
-		_, m.embedScale[r] = toBytes(m.embed[r*dim:(r+1)*dim], w.embed[r*dim:(r+1)*dim])
-	}
 	return m
+}
+
+// rowsToBytes rounds the rows of a table, each with a scale of its own.
+func rowsToBytes(w []float32) (q []int8, scales []float32) {
+	q, scales = make([]int8, len(w)), make([]float32, len(w)/dim)
+	for r := range scales {
+		_, scales[r] = toBytes(q[r*dim:(r+1)*dim], w[r*dim:(r+1)*dim])
+	}
+	return q, scales
 }
 
 // toBytes rounds numbers to whole multiples of a scale, at most 127 of it.
@@ -123,6 +134,7 @@ func (m *Model) Encode() ([]byte, error) {
 	b.WriteString(magic)
 	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(header))))
 	b.Write(header)
+	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(m.words))))
 	for _, part := range m.sections() {
 		_ = binary.Write(&b, binary.LittleEndian, part) // into memory: cannot fail
 	}
@@ -134,7 +146,7 @@ func (m *Model) Encode() ([]byte, error) {
 // sections are the numbers of a file, in order; pointers and slices, to be read into.
 func (m *Model) sections() []any {
 	return []any{
-		&m.gateScale, &m.gateBias, m.gate, m.embedScale, m.embed, &m.bias1, &m.bias2,
+		&m.gateScale, &m.gateBias, m.gate, m.words, m.ownScale, m.own, m.embedScale, m.embed, &m.bias1, &m.bias2,
 		&m.out, &m.outBias, &m.skip, &m.groundUnit, m.ground, &m.groundBias,
 		&m.conv1.scales, m.conv1.q, &m.conv2.scales, m.conv2.q,
 	}
@@ -167,17 +179,22 @@ func decode(file []byte) (*Model, error) {
 	}
 	body = body[:len(body)-sha256.Size]
 	size := binary.LittleEndian.Uint32(body)
-	if body = body[4:]; size > maxHeader || int(size) > len(body) {
+	if body = body[4:]; size > maxHeader || int(size)+4 > len(body) {
 		return nil, fmt.Errorf("a header of %d bytes", size)
 	}
+	n := binary.LittleEndian.Uint32(body[size:])
+	if n > maxWords {
+		return nil, fmt.Errorf("%d words, more than %d", n, maxWords)
+	}
 	m := &Model{
+		words: make([]uint32, n), own: make([]int8, n*dim), ownScale: make([]float32, n),
 		gate: make([]int8, 1<<gateBits), embed: make([]int8, dim<<embedBits), embedScale: make([]float32, 1<<embedBits),
 		ground: make([]int8, NumGrounds<<groundBits), conv1: newDense(window * dim), conv2: newDense(window * channels),
 	}
 	if err := json.Unmarshal(body[:size], &m.Meta); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	r := bytes.NewReader(body[size:])
+	r := bytes.NewReader(body[size+4:])
 	for i, part := range m.sections() {
 		if err := binary.Read(r, binary.LittleEndian, part); err != nil {
 			return nil, fmt.Errorf("section %d is cut off", i)
@@ -205,10 +222,15 @@ func (m *Model) validate() error {
 			return fmt.Errorf("head %s: threshold %v, a %v, b %v", t.Name, t.Threshold, t.A, t.B)
 		}
 	}
+	for i := 1; i < len(m.words); i++ {
+		if m.words[i] <= m.words[i-1] {
+			return errors.New("the words are not in order")
+		}
+	}
 	if !finite(m.Meta.Gate) || !(m.Meta.Ground > 0 && m.Meta.Ground <= 1) {
 		return fmt.Errorf("gate %v, ground %v", m.Meta.Gate, m.Meta.Ground)
 	}
-	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit}, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
+	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit}, m.ownScale, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
 	for h := range m.out {
 		groups = append(groups, m.out[h][:])
 	}

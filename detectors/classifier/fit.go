@@ -31,6 +31,7 @@ type FitOptions struct {
 	NoNetwork  bool                             // the linear score alone answers, for comparison
 	Log        func(format string, args ...any) // may be nil
 	MaxSamples int                              // of one epoch; 0: all
+	Vectors    *Vectors                         // of words, may be nil
 }
 
 // LexiconDigest tells lexicons apart.
@@ -47,10 +48,10 @@ type sample struct {
 	weight        [NumHeads]float32
 	any, anyW     float32
 	grounds       []uint8 // nil: unknown
-	first         float32 // first score by a model that has not seen the sample
 }
 
-// Fit learns a model. Its heads are not calibrated: A is 1, B is 0, thresholds 0.5, the gate open.
+// Fit learns a model. Its heads are not calibrated: A is 1, B is 0, thresholds 0.5, the gate open, and the first score is
+// no part of their logits yet (see Join).
 func Fit(examples []Example, o FitOptions) *Model {
 	if o.Log == nil {
 		o.Log = func(string, ...any) {}
@@ -59,23 +60,13 @@ func Fit(examples []Example, o FitOptions) *Model {
 	for i := range examples {
 		ss = appendSamples(ss, &examples[i])
 	}
-	w := newWeights()
-	o.Log("%d examples, %d samples", len(examples), len(ss))
-	// Each half gets the first scores of a model of the other half: of texts it has learnt a linear model
-	// knows too much.
-	for half := range 2 {
-		part := newWeights()
-		fitGate(part, ss, o.Seed+uint64(half), func(i int) bool { return i%2 == half })
-		m := quantise(part)
-		var buckets []uint32
-		for i, s := range ss {
-			if i%2 != half {
-				buckets = gateFeatures(buckets[:0], s.whole)
-				s.first = m.first(buckets, len(s.whole))
-			}
-		}
+	var list []uint32
+	if o.Vectors != nil {
+		list = o.Vectors.words
 	}
-	loss := fitGate(w, ss, o.Seed+2, func(int) bool { return true })
+	w := newWeights(list)
+	o.Log("%d examples, %d samples", len(examples), len(ss))
+	loss := fitGate(w, ss, o)
 	o.Log("first score: loss %.4f", loss)
 	fitGrounds(w, ss, o)
 	if o.NoNetwork {
@@ -155,9 +146,9 @@ func (o FitOptions) rng(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(
 func sigmoid32(x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }
 
 // fitGate learns the first score: is there anything at all? It returns the mean loss of the last epoch.
-func fitGate(w *weights, ss []*sample, seed uint64, use func(i int) bool) float64 {
+func fitGate(w *weights, ss []*sample, o FitOptions) float64 {
 	const epochs, rate = 4, 0.4
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := o.rng(1)
 	sums := make([]float32, len(w.gate))
 	biasSum := float32(1)
 	var buckets []uint32
@@ -168,7 +159,7 @@ func fitGate(w *weights, ss []*sample, seed uint64, use func(i int) bool) float6
 		step := float32(rate) / float32(epoch+1)
 		for _, i := range order {
 			s := ss[i]
-			if !use(i) || s.anyW == 0 {
+			if s.anyW == 0 {
 				continue
 			}
 			buckets = gateFeatures(buckets[:0], s.whole)

@@ -2,6 +2,7 @@ package classifier
 
 import (
 	"math"
+	"slices"
 
 	"github.com/evenhand/evenhand/audit"
 )
@@ -9,8 +10,8 @@ import (
 // Sizes of the model. They are part of the file's format.
 const (
 	gateBits   = 18 // buckets of the first score
-	embedBits  = 15 // buckets of the network's embeddings
-	dim        = 40 // numbers of an embedding
+	embedBits  = 15 // buckets of the network's embeddings for words that are not in its list
+	dim        = 64 // numbers of an embedding
 	groundBits = 14 // buckets of the grounds' features
 	window     = 3  // tokens that a convolution sees
 )
@@ -49,9 +50,12 @@ type Model struct {
 	gate       []int8 // 1<<gateBits
 	gateScale  float32
 	gateBias   float32
-	embed      []int8    // (1<<embedBits) × dim
-	embedScale []float32 // of each row
-	conv1      dense     // window*dim × channels
+	words      []uint32  // hashes of the words with an embedding of their own, ascending
+	own        []int8    // len(words) × dim
+	ownScale   []float32 // of each row
+	embed      []int8    // (1<<embedBits) × dim, of all other tokens
+	embedScale []float32
+	conv1      dense // window*dim × channels
 	bias1      [channels]float32
 	conv2      dense // window*channels × channels
 	bias2      [channels]float32
@@ -88,6 +92,9 @@ type Tuning struct {
 func (t Tuning) Probability(logit float32) float64 {
 	return sigmoid(float64(t.A*float64(logit)) + t.B)
 }
+
+// Join sets what the first score counts in a head's logit, beside what the network says.
+func (m *Model) Join(h Head, weight float32) { m.skip[h] = weight }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
@@ -152,7 +159,7 @@ type scratch struct {
 	heads [NumHeads]float32
 }
 
-// features gives the embedding rows of a token; n of them count.
+// features gives the embedding rows of a token that is not in the list of words; n of them count.
 func (t *token) features() (rows [3]uint32, n int) {
 	const shift = 32 - embedBits
 	rows[0] = mix(t.word^0x2545f491) >> shift
@@ -168,13 +175,14 @@ func (m *Model) look(s *scratch, ts []token, first float32) {
 	n := len(ts)
 	clear(s.x[:(n+2)*dim])
 	for i := range ts {
-		rows, k := ts[i].features()
 		x := s.x[(i+1)*dim : (i+2)*dim]
+		if r, ok := slices.BinarySearch(m.words, ts[i].word); ok {
+			addRow(x, m.own, m.ownScale, r)
+			continue
+		}
+		rows, k := ts[i].features()
 		for _, r := range rows[:k] {
-			scale := m.embedScale[r]
-			for d, v := range m.embed[int(r)*dim : (int(r)+1)*dim] {
-				x[d] += float32(scale * float32(v))
-			}
+			addRow(x, m.embed, m.embedScale, int(r))
 		}
 	}
 	convolve(s, n, m.conv1.w, &m.bias1, m.conv2.w, &m.bias2)
@@ -184,6 +192,14 @@ func (m *Model) look(s *scratch, ts []token, first float32) {
 			z += float32(v * m.out[h][c])
 		}
 		s.heads[h] = z
+	}
+}
+
+// addRow adds a row of a table to an embedding.
+func addRow(x []float32, table []int8, scales []float32, row int) {
+	scale := scales[row]
+	for d, v := range table[row*dim : (row+1)*dim] {
+		x[d] += float32(scale * float32(v))
 	}
 }
 

@@ -160,7 +160,7 @@ func TestGroupsAreAlike(t *testing.T) {
 // random makes weights of about the size that training gives.
 func randomWeights(seed uint64) *weights {
 	rng := rand.New(rand.NewPCG(seed, 9))
-	w := newWeights()
+	w := newWeights(nil)
 	for _, part := range []struct {
 		w     []float32
 		scale float64
@@ -196,7 +196,7 @@ func TestQuantisingMovesLittle(t *testing.T) {
 	var s scratch
 	for line := range strings.SplitSeq(strings.TrimSpace(sentences), "\n") {
 		ts := tokensOf(line)
-		n.forward(ts, 0, 0)
+		n.forward(ts, 0)
 		m.look(&s, ts, 0)
 		for h, z := range n.s.heads {
 			worst = max(worst, math.Abs(float64(z-s.heads[h])))

@@ -1,6 +1,9 @@
 package classifier
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Of the network's training: rates, sizes, and what each head's error weighs.
 const (
@@ -9,18 +12,23 @@ const (
 	embedRate  = 0.04
 	blankShare = 16 // one token in so many is blanked
 	dropShare  = 5  // one channel in so many is dropped
+	plainShare = 2  // one word in so many, of those with a vector, is read by its vector alone
 )
 
 var headWeight = [NumHeads]float32{1, 0.7, 0.8, 0.8, 0.8, 0.8}
 
-// network is what training the convolutions needs: weights with rows and columns exchanged, gradients, moments.
+// network is what training the convolutions needs: weights with rows and columns exchanged, gradients, moments. The
+// embedding of a word with a vector is the vector times a matrix, plus a part of its own.
 type network struct {
 	w              *weights
 	t1, t2         []float32 // channels × inputs
 	g1, g2         []float32
-	rest, restGrad []float32 // biases, out, outBias, skip
-	adam           [3]moments
+	rest, restGrad []float32 // biases, out, outBias
+	vectors        *Vectors
+	project, gp    []float32 // the vectors' size × dim
+	adam           [4]moments
 	embedSum       []float32 // of each row: sum of squared gradients
+	ownSum         []float32
 	s              scratch
 	dx             [(maxTokens + 2) * dim]float32
 	dh             [(maxTokens + 2) * channels]float32
@@ -29,15 +37,19 @@ type network struct {
 
 type moments struct{ m, v []float32 }
 
-const restSize = 2*channels + NumHeads*channels + 2*NumHeads
+const restSize = 2*channels + NumHeads*channels + NumHeads
 
 func newNetwork(w *weights, o FitOptions) *network {
 	n := &network{
 		w: w, t1: make([]float32, window*dim*channels), t2: make([]float32, window*channels*channels),
 		g1: make([]float32, window*dim*channels), g2: make([]float32, window*channels*channels),
-		rest: make([]float32, restSize), restGrad: make([]float32, restSize), embedSum: make([]float32, 1<<embedBits),
+		rest: make([]float32, restSize), restGrad: make([]float32, restSize), embedSum: make([]float32, 1<<embedBits), ownSum: make([]float32, len(w.words)),
+		vectors: o.Vectors,
 	}
-	for i, size := range []int{len(n.t1), len(n.t2), restSize} {
+	if n.vectors != nil {
+		n.project, n.gp = make([]float32, n.vectors.size*dim), make([]float32, n.vectors.size*dim)
+	}
+	for i, size := range []int{len(n.t1), len(n.t2), restSize, len(n.project)} {
 		n.adam[i] = moments{make([]float32, size), make([]float32, size)}
 	}
 	rng := o.rng(5)
@@ -47,12 +59,10 @@ func newNetwork(w *weights, o FitOptions) *network {
 		}
 	}
 	fill(w.embed, 0.1)
+	fill(n.project, 0.003)
 	fill(n.t1, math.Sqrt(3.0/(window*dim)))
 	fill(n.t2, math.Sqrt(6.0/(window*channels)))
 	fill(n.rest[2*channels:2*channels+NumHeads*channels], 0.1)
-	for h := range NumHeads {
-		n.rest[restSize-NumHeads+h] = 0.2
-	}
 	n.spread()
 	return n
 }
@@ -68,7 +78,6 @@ func (n *network) spread() {
 		copy(n.w.out[h][:], r[(2+h)*channels:])
 	}
 	copy(n.w.outBias[:], r[(2+NumHeads)*channels:])
-	copy(n.w.skip[:], r[(2+NumHeads)*channels+NumHeads:])
 }
 
 func transpose(rows, columns []float32) {
@@ -110,13 +119,23 @@ func fitNetwork(w *weights, ss []*sample, o FitOptions) {
 		}
 		o.Log("network: epoch %d of %d, loss %.4f", epoch+1, o.Epochs, loss/max(1, weight))
 	}
+	for i := range w.words {
+		n.addVector(w.own[i*dim:(i+1)*dim], i)
+	}
+}
+
+// addVector adds what the network makes of a word's vector.
+func (n *network) addVector(x []float32, word int) {
+	for j, v := range n.vectors.of(word) {
+		axpy(&x[0], v, &n.project[j*dim], dim)
+	}
 }
 
 // strongest gives the sentence that the network now thinks it is.
 func (n *network) strongest(s *sample) []token {
 	best, top := s.parts[0], float32(math.Inf(-1))
 	for _, ts := range s.parts {
-		n.forward(ts, s.first, 0)
+		n.forward(ts, 0)
 		for h, t := range s.target {
 			if t > 0.5 && n.s.heads[h] > top {
 				best, top = ts, n.s.heads[h]
@@ -126,22 +145,29 @@ func (n *network) strongest(s *sample) []token {
 	return best
 }
 
-func (n *network) forward(ts []token, first float32, blanks uint64) {
+func (n *network) forward(ts []token, blanks uint64) {
 	s := &n.s
 	clear(s.x[:(len(ts)+2)*dim])
 	for i := range ts {
 		if blank(blanks, i) {
 			continue
 		}
-		rows, k := ts[i].features()
 		x := s.x[(i+1)*dim : (i+2)*dim]
+		if word, ok := slices.BinarySearch(n.w.words, ts[i].word); ok {
+			n.addVector(x, word)
+			if !plain(blanks, i) {
+				axpy(&x[0], 1, &n.w.own[word*dim], dim)
+			}
+			continue
+		}
+		rows, k := ts[i].features()
 		for _, r := range rows[:k] {
 			axpy(&x[0], 1, &n.w.embed[int(r)*dim], dim)
 		}
 	}
 	convolve(s, len(ts), n.w.conv1, &n.w.bias1, n.w.conv2, &n.w.bias2)
 	for h := range s.heads {
-		z := n.w.outBias[h] + float32(n.w.skip[h]*first)
+		z := n.w.outBias[h]
 		for c, v := range s.pool {
 			z += float32(v * n.w.out[h][c])
 		}
@@ -154,9 +180,15 @@ func blank(r uint64, i int) bool {
 	return r != 0 && mix(uint32(r)^uint32(i)*0x9e3779b1)%blankShare == 0
 }
 
+// plain says whether a word is read by its vector alone in a pass with the random number r; never when r is 0. So the
+// network learns to do without what it knows of the words of training only.
+func plain(r uint64, i int) bool {
+	return r != 0 && mix(uint32(r>>32)^uint32(i)*0x85ebca6b)%plainShare == 0
+}
+
 // learn adds an example's gradients to the batch's, and moves the embeddings of its tokens.
 func (n *network) learn(ts []token, s *sample, blanks, drops uint64) (loss, weight float64) {
-	n.forward(ts, s.first, blanks)
+	n.forward(ts, blanks)
 	scale := float32(dropShare) / (dropShare - 1)
 	var keep [channels]float32
 	for c := range keep {
@@ -169,7 +201,7 @@ func (n *network) learn(ts []token, s *sample, blanks, drops uint64) (loss, weig
 		if t != t || s.weight[h] == 0 {
 			continue
 		}
-		z := n.w.outBias[h] + float32(n.w.skip[h]*s.first)
+		z := n.w.outBias[h]
 		for c, v := range n.s.pool {
 			z += float32(float32(v*keep[c]) * n.w.out[h][c])
 		}
@@ -182,11 +214,11 @@ func (n *network) learn(ts []token, s *sample, blanks, drops uint64) (loss, weig
 	if weight == 0 {
 		return 0, 0
 	}
-	n.backward(ts, s.first, &keep, &dz, blanks)
+	n.backward(ts, &keep, &dz, blanks)
 	return loss, weight
 }
 
-func (n *network) backward(ts []token, first float32, keep *[channels]float32, dz *[NumHeads]float32, blanks uint64) {
+func (n *network) backward(ts []token, keep *[channels]float32, dz *[NumHeads]float32, blanks uint64) {
 	const in1, in2 = window * dim, window * channels
 	s, size := &n.s, len(ts)
 	var dpool [channels]float32
@@ -196,7 +228,6 @@ func (n *network) backward(ts []token, first float32, keep *[channels]float32, d
 			continue
 		}
 		n.restGrad[(2+NumHeads)*channels+h] += d
-		n.restGrad[(2+NumHeads)*channels+NumHeads+h] += float32(d * first)
 		for c := range dpool {
 			dpool[c] += float32(float32(d*keep[c]) * n.w.out[h][c])
 			outGrad[h*channels+c] += float32(float32(d*keep[c]) * s.pool[c])
@@ -237,12 +268,26 @@ func (n *network) backward(ts []token, first float32, keep *[channels]float32, d
 		if square == 0 {
 			continue
 		}
+		if word, ok := slices.BinarySearch(n.w.words, ts[i].word); ok {
+			for j, v := range n.vectors.of(word) {
+				axpy(&n.gp[j*dim], v, &d[0], dim)
+			}
+			if !plain(blanks, i) {
+				descend(n.w.own, n.ownSum, word, d, square)
+			}
+			continue
+		}
 		rows, k := ts[i].features()
 		for _, r := range rows[:k] {
-			n.embedSum[r] += square / dim
-			axpy(&n.w.embed[int(r)*dim], -embedRate/float32(math.Sqrt(float64(n.embedSum[r])+1e-5)), &d[0], dim)
+			descend(n.w.embed, n.embedSum, int(r), d, square)
 		}
 	}
+}
+
+// descend moves a row of embeddings by its gradient d, whose square is given (AdaGrad, one rate a row).
+func descend(table, sums []float32, row int, d []float32, square float32) {
+	sums[row] += square / dim
+	axpy(&table[row*dim], -embedRate/float32(math.Sqrt(float64(sums[row])+1e-5)), &d[0], dim)
 }
 
 // step moves the dense weights by the batch's gradients (Adam).
@@ -250,7 +295,7 @@ func (n *network) step(decay float64) {
 	n.steps++
 	c1, c2 := 1-math.Pow(0.9, float64(n.steps)), 1-math.Pow(0.999, float64(n.steps))
 	rate := float32(denseRate * decay * math.Sqrt(c2) / c1)
-	for i, p := range [...]struct{ w, g []float32 }{{n.t1, n.g1}, {n.t2, n.g2}, {n.rest, n.restGrad}} {
+	for i, p := range [...]struct{ w, g []float32 }{{n.t1, n.g1}, {n.t2, n.g2}, {n.rest, n.restGrad}, {n.project, n.gp}} {
 		m, v := n.adam[i].m, n.adam[i].v
 		for j, g := range p.g {
 			g /= batchSize

@@ -2,6 +2,7 @@
 # Trains the teacher and lets it label texts. Environment: MINUTES (120) for training, after which it stops and the next
 # call goes on; COUNT (300000) texts to label; SEED (1); SAMPLE to try it on so many rows; OUT (build/teacher); EVENHAND_SHARED, the
 # folder whose data/ holds the public files; DATA overrides all folders.
+# With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 out=${OUT:-build/teacher}
@@ -14,6 +15,9 @@ mkdir -p "$out"
 if [ ! -x "$out/venv/bin/python" ]; then
   python3 -m venv "$out/venv"
   "$out/venv/bin/pip" install --quiet --no-deps -r tools/train/requirements.txt
+fi
+if [ "${1:-}" = vectors ]; then
+  exec "$out/venv/bin/python" tools/train/vectors.py "${data[@]}" --out "$out/vectors.bin"
 fi
 teacher() { "$out/venv/bin/python" tools/train/teacher.py "$@" --out "$out" --seed "${SEED:-1}"; }
 teacher train "${data[@]}" --minutes "${MINUTES:-120}" ${SAMPLE:+--sample "$SAMPLE"} ${PASSES:+--passes "$PASSES"}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/dataset"
 	"github.com/evenhand/evenhand/detectors/classifier/metric"
 )
 
@@ -28,17 +29,36 @@ type judged struct {
 	scores           classifier.Scores
 	target           [classifier.NumHeads]float32
 	ordinary, benign bool
-	weight           float64
 }
 
-// calibrate fits each head's probability and threshold, and the gate, to the rows kept for it. The model is
-// the quantised one, the texts go the way that they go in the hot path.
+// calibrate fits what the first score counts, each head's probability and threshold, and the gate, to the rows kept for
+// it. The model is the quantised one, the texts go the way that they go in the hot path.
 func (r *Recipe) calibrate(rd *reader, m *classifier.Model, res *Result) {
+	for _, h := range classifier.Heads() {
+		m.Join(h, 0)
+	}
+	js := r.judge(rd, m, res.Split.Calibrate)
+	for _, h := range classifier.Heads() {
+		m.Join(h, join(known(js, h), h))
+	}
+	js = r.judge(rd, m, res.Split.Calibrate)
+	m.Meta.Gate, res.Passed = gate(js)
+	for _, h := range classifier.Heads() {
+		t := &m.Meta.Heads[h]
+		out := Outcome{Head: h}
+		of := known(js, h)
+		t.A, t.B, _ = platt(of, h)
+		t.Threshold, t.FPR = r.threshold(of, h, m, &out)
+		res.Tuning = append(res.Tuning, out)
+	}
+}
+
+// judge asks the model about rows.
+func (r *Recipe) judge(rd *reader, m *classifier.Model, rows []dataset.Row) (js []judged) {
 	d := classifier.New(m)
-	js := make([]judged, 0, len(res.Split.Calibrate))
-	for i := range res.Split.Calibrate {
-		row := &res.Split.Calibrate[i]
-		j := judged{scores: d.Scores(rd.read(row.Text), audit.Output), ordinary: r.ordinary(row.Source), weight: r.weight(row)}
+	for i := range rows {
+		row := &rows[i]
+		j := judged{scores: d.Scores(rd.read(row.Text), audit.Output), ordinary: r.ordinary(row.Source)}
 		if math.IsInf(float64(j.scores.First), 0) {
 			continue // no sentences
 		}
@@ -52,25 +72,39 @@ func (r *Recipe) calibrate(rd *reader, m *classifier.Model, res *Result) {
 		j.benign = row.Skeleton != "" && row.Label.Bias != nil && *row.Label.Bias == 0
 		js = append(js, j)
 	}
-	for _, h := range classifier.Heads() {
-		t := &m.Meta.Heads[h]
-		out := Outcome{Head: h}
-		var known []judged
-		for _, j := range js {
-			if j.target[h] == j.target[h] {
-				known = append(known, j)
-			}
+	return js
+}
+
+// known are the rows whose answer for a head is known.
+func known(js []judged, h classifier.Head) (out []judged) {
+	for _, j := range js {
+		if j.target[h] == j.target[h] {
+			out = append(out, j)
 		}
-		t.A, t.B = platt(known, h)
-		t.Threshold, t.FPR = r.threshold(known, h, t, &out)
-		res.Tuning = append(res.Tuning, out)
 	}
-	r.gate(js, m, res)
+	return out
+}
+
+// join gives what the first score should count in a head's logit: the weight with which the best probability that
+// platt finds has the least loss. The network has learnt without the first score, which knows the texts that both
+// have learnt from too well: learnt together, the network would leave nearly all to it.
+func join(js []judged, h classifier.Head) float32 {
+	best, least := float32(0), math.Inf(1)
+	sums := slices.Clone(js)
+	for weight := float32(0); weight <= 2; weight += 0.125 {
+		for i := range sums {
+			sums[i].scores.Logits[h] = js[i].scores.Logits[h] + weight*js[i].scores.First
+		}
+		if _, _, loss := platt(sums, h); loss < least {
+			best, least = weight, loss
+		}
+	}
+	return best
 }
 
 // platt fits probability = σ(a·logit + b) to Platt's smoothed targets, by Newton's method with steps that are
-// halved until they help (Lin, Lin and Weng 2007).
-func platt(js []judged, h classifier.Head) (a, b float64) {
+// halved until they help (Lin, Lin and Weng 2007). least is the sum of the rows' cross-entropies.
+func platt(js []judged, h classifier.Head) (a, b, least float64) {
 	yes, no := 0.0, 0.0
 	for _, j := range js {
 		if j.target[h] >= 0.5 {
@@ -80,7 +114,7 @@ func platt(js []judged, h classifier.Head) (a, b float64) {
 		}
 	}
 	if yes == 0 || no == 0 {
-		return 1, 0
+		return 1, 0, 0
 	}
 	high, low := (yes+1)/(yes+2), 1/(no+2)
 	want := func(j *judged) float64 {
@@ -122,22 +156,29 @@ func platt(js []judged, h classifier.Head) (a, b float64) {
 		a, b, now = a-step*da, b-step*db, next
 	}
 	if !(a > 0.01) {
-		return 1, 0 // the head says nothing; its threshold will be out of reach
+		return 1, 0, loss(1, 0) // the head says nothing; its threshold will be out of reach
 	}
-	return a, b
+	return a, b, now
 }
 
-// threshold is the lowest that keeps the flagged share of ordinary text and of harmless hard cases within bounds.
-func (r *Recipe) threshold(js []judged, h classifier.Head, t *classifier.Tuning, out *Outcome) (threshold, fpr float64) {
+// threshold is the lowest that keeps the flagged share of ordinary text and of harmless hard cases within bounds. Texts
+// below the gate are never flagged.
+func (r *Recipe) threshold(js []judged, h classifier.Head, m *classifier.Model, out *Outcome) (threshold, fpr float64) {
+	t := &m.Meta.Heads[h]
+	var right []float64 // probabilities of true texts that the gate lets through
 	var ordinary, benign []float64
 	var all, logits []metric.Scored // logits do not tie where probabilities are all but 1
 	for _, j := range js {
 		p := t.Probability(j.scores.Logits[h])
 		all = append(all, metric.Scored{Score: p, True: j.target[h] >= 0.5})
 		logits = append(logits, metric.Scored{Score: float64(j.scores.Logits[h]), True: j.target[h] >= 0.5})
+		if float64(j.scores.First) < m.Meta.Gate {
+			p = 0
+		}
 		switch {
 		case j.target[h] >= 0.5:
 			out.True++
+			right = append(right, p)
 			continue
 		case j.ordinary:
 			ordinary = append(ordinary, p)
@@ -163,13 +204,7 @@ func (r *Recipe) threshold(js []judged, h classifier.Head, t *classifier.Tuning,
 		return n
 	}
 	out.OrdinaryFlagged, out.BenignFlagged = count(ordinary), count(benign)
-	hit := 0
-	for _, s := range all {
-		if s.True && s.Score > threshold {
-			hit++
-		}
-	}
-	out.Recall = float64(hit) / float64(out.True)
+	out.Recall = float64(count(right)) / float64(out.True)
 	return threshold, float64(out.OrdinaryFlagged) / float64(len(ordinary))
 }
 
@@ -183,32 +218,25 @@ func above(ps []float64, share float64) float64 {
 	return ps[int(share*float64(len(ps)))]
 }
 
-// gate is set so that it loses no more than one in a hundred of what the heads would flag rightly.
-func (r *Recipe) gate(js []judged, m *classifier.Model, res *Result) {
-	const lost = 0.01
+// gate is the first score that one ordinary text in a hundred reaches, and the share that does: the others cost no
+// look of the network.
+func gate(js []judged) (score, passed float64) {
+	const share = 0.01
 	var firsts []float64
 	for _, j := range js {
-		for h := range j.target {
-			if j.target[h] >= 0.5 && m.Meta.Heads[h].Probability(j.scores.Logits[h]) > m.Meta.Heads[h].Threshold {
-				firsts = append(firsts, float64(j.scores.First))
-				break
-			}
+		if j.ordinary {
+			firsts = append(firsts, float64(j.scores.First))
 		}
 	}
 	if len(firsts) == 0 {
-		m.Meta.Gate = 0
-	} else {
-		slices.Sort(firsts)
-		m.Meta.Gate = math.Floor(100*firsts[int(lost*float64(len(firsts)))]) / 100
+		return 0, 0
 	}
-	passed, n := 0, 0
-	for _, j := range js {
-		if j.ordinary {
+	score = math.Ceil(100*above(firsts, share)) / 100
+	n := 0
+	for _, f := range firsts {
+		if f >= score {
 			n++
-			if float64(j.scores.First) >= m.Meta.Gate {
-				passed++
-			}
 		}
 	}
-	res.Passed = float64(passed) / float64(max(1, n))
+	return score, float64(n) / float64(len(firsts))
 }

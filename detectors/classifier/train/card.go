@@ -39,6 +39,9 @@ func (r *Result) Card(recipe Recipe) string {
 		p("| %s | %d | %s |\n", s, r.Split.Counts[s], l)
 	}
 	p("\n%d counterfactuals were made of them. %d other rows calibrated. Rows of split dev were not learnt from, nor what a teacher says of their sentences.\n\n", r.Swaps, len(r.Split.Calibrate))
+	if v := recipe.Vectors; v != nil {
+		p("The network began with what all-MiniLM-L6-v2 (Apache-2.0) makes of %d single words (tools/train/vectors.py); of rows it tells nothing.\n\n", v.Words())
+	}
 	p("## What calibration saw\nAt the thresholds in the file; of rows that were not learnt from, of the same sources (so better than what to expect elsewhere).\n\n")
 	p("| head | threshold | recall | flagged of ordinary text | of own harmless hard cases | AUROC | ECE | texts with / without it |\n|---|---|---|---|---|---|---|---|\n")
 	for _, o := range r.Tuning {

@@ -67,7 +67,7 @@ func Train(rows []dataset.Row, recipe Recipe, log func(format string, args ...an
 		return nil, audit.E(op, audit.KindInvalid, errors.New("too little to learn from: want biased and harmless texts, and some to calibrate with"))
 	}
 	log("%d rows to learn from, %d counterfactuals, %d rows to calibrate with", len(res.Split.Fit), swaps, len(res.Split.Calibrate))
-	m := classifier.Fit(examples, classifier.FitOptions{Seed: recipe.Seed, Epochs: recipe.Epochs, Log: log})
+	m := classifier.Fit(examples, classifier.FitOptions{Seed: recipe.Seed, Epochs: recipe.Epochs, Vectors: recipe.Vectors, Log: log})
 	m.Meta.Trained = fmt.Sprintf("%d texts of %d sources, %d counterfactuals", len(res.Split.Fit), len(res.Split.Counts), swaps)
 	return res, recipe.finish(rd, m, res)
 }

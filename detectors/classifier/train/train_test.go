@@ -169,10 +169,44 @@ func TestPlattFindsTheSlope(t *testing.T) {
 			js = append(js, j)
 		}
 	}
-	if a, b := platt(js, 0); math.Abs(a-2) > 0.05 || math.Abs(b+1) > 0.05 {
+	if a, b, _ := platt(js, 0); math.Abs(a-2) > 0.05 || math.Abs(b+1) > 0.05 {
 		t.Errorf("a %v b %v", a, b)
 	}
-	if a, b := platt(js[:1], 0); a != 1 || b != 0 {
+	if a, b, _ := platt(js[:1], 0); a != 1 || b != 0 {
 		t.Error("one class says nothing")
+	}
+}
+
+// The first score counts as far as it tells what the network does not.
+func TestJoin(t *testing.T) {
+	rows := func(first func(i int) float32) (js []judged) {
+		for i := range 400 {
+			j := judged{}
+			if i%4 == 0 {
+				j.target[0] = 1
+			}
+			j.scores.First, j.scores.Logits[0] = first(i), float32(i%2)
+			js = append(js, j)
+		}
+		return js
+	}
+	if w := join(rows(func(i int) float32 { return float32(i % 3) }), 0); w > 0.25 {
+		t.Errorf("a first score that says nothing counts %v", w)
+	}
+	if w := join(rows(func(i int) float32 { return -float32(i % 4) }), 0); w < 0.5 {
+		t.Errorf("one that says it all counts %v", w)
+	}
+}
+
+func TestOneOrdinaryTextInAHundredPassesTheGate(t *testing.T) {
+	var js []judged
+	for i := range 1000 {
+		js = append(js, judged{ordinary: true, scores: classifier.Scores{First: float32(i)}}, judged{scores: classifier.Scores{First: 5000}})
+	}
+	if score, passed := gate(js); score != 989 || passed != 0.011 {
+		t.Errorf("gate %v, %v pass", score, passed)
+	}
+	if score, passed := gate(nil); score != 0 || passed != 0 {
+		t.Error("without ordinary texts the gate is 0")
 	}
 }
