@@ -20,6 +20,7 @@ package classifier
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/evenhand/evenhand/audit"
@@ -90,13 +91,15 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 			continue
 		}
 		var tops [NumHeads]best
-		any := false
+		any, before := false, false
 		for _, s := range in.Sentences(side) {
+			named := false
 			d.model.read(b, text, s.Start, s.End, func(ts []token, first float32) {
+				named = named || names(ts)
 				if float64(first) < d.model.Meta.Gate {
 					return
 				}
-				d.model.look(&b.net, ts, first)
+				d.model.judge(&b.net, ts, first, named || before)
 				for h, z := range b.net.heads {
 					t := &d.model.Meta.Heads[h]
 					if p := t.Probability(z); p > t.Threshold && p > tops[h].probability {
@@ -104,12 +107,27 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 					}
 				}
 			})
+			before = named
 		}
 		if any {
 			findings = d.report(findings, b, in, side, text, &tops)
 		}
 	}
 	return findings, ctx.Err()
+}
+
+// judge looks at tokens, and asks for more of those that name no group, here or in the sentence before: such a
+// sentence may mean one, but most are about something else.
+func (m *Model) judge(s *scratch, ts []token, first float32, named bool) {
+	m.look(s, ts, first)
+	if !named {
+		s.heads[Bias] -= float32(m.Meta.Unnamed)
+	}
+}
+
+// names says whether a group is named.
+func names(ts []token) bool {
+	return slices.ContainsFunc(ts, func(t token) bool { return t.ground != 0 })
 }
 
 // read gives a sentence's tokens, identity terms folded, in windows with their first score.
@@ -227,9 +245,12 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	for h := range out.Logits {
 		out.Logits[h] = float32(math.Inf(-1))
 	}
+	before := false
 	for _, s := range in.Sentences(side) {
+		named := false
 		m.read(b, text, s.Start, s.End, func(ts []token, first float32) {
-			m.look(&b.net, ts, first)
+			named = named || names(ts)
+			m.judge(&b.net, ts, first, named || before)
 			out.First = max(out.First, first)
 			for h, z := range b.net.heads {
 				t := &m.Meta.Heads[h]
@@ -243,6 +264,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 				}
 			}
 		})
+		before = named
 	}
 	return out
 }

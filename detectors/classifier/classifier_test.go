@@ -42,6 +42,23 @@ func TestFindingsSayWhoFoundThem(t *testing.T) {
 	}
 }
 
+// What names no group, here or in the sentence before, has to be surer.
+func TestWhoIsMeant(t *testing.T) {
+	d := shipped(t)
+	logit := func(text string) float32 {
+		in := detectortest.Analyzer(t, d).Prepare(detectortest.Interaction("", text))
+		return d.Scores(in, audit.Output).Logits[classifier.Bias]
+	}
+	const said = "They cannot be trusted with money and should be sent away."
+	alone, behind, far := logit(said), logit("Roma moved in next door. "+said), logit("Roma moved in next door. The lift is broken. "+said)
+	if behind <= alone+1 {
+		t.Errorf("behind a group %.2f, alone %.2f", behind, alone)
+	}
+	if other := logit("Somebody moved in next door. " + said); other != alone || far >= behind {
+		t.Errorf("behind nobody %.2f, alone %.2f; behind a group %.2f, two sentences on %.2f", other, alone, behind, far)
+	}
+}
+
 // ordinary is about 2 KB of what language models say all day.
 const ordinary = `Thanks for your question. To reset your password, open the settings page, choose Account and then Security, and follow the steps on the screen. You will receive an e-mail with a link that is valid for one hour. If the e-mail does not arrive, please check your spam folder first.
 The quarterly report shows that revenue grew by four per cent, mostly because of the new subscription plans. Costs for hosting went up as well, since traffic doubled in March. We expect both effects to level off in the second half of the year, and we suggest keeping the current budget.

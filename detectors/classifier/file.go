@@ -227,8 +227,8 @@ func (m *Model) validate() error {
 			return errors.New("the words are not in order")
 		}
 	}
-	if !finite(m.Meta.Gate) || !(m.Meta.Ground > 0 && m.Meta.Ground <= 1) {
-		return fmt.Errorf("gate %v, ground %v", m.Meta.Gate, m.Meta.Ground)
+	if !finite(m.Meta.Gate, m.Meta.Unnamed) || !(m.Meta.Ground > 0 && m.Meta.Ground <= 1) {
+		return fmt.Errorf("gate %v, unnamed %v, ground %v", m.Meta.Gate, m.Meta.Unnamed, m.Meta.Ground)
 	}
 	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit}, m.ownScale, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
 	for h := range m.out {

@@ -75,6 +75,7 @@ type Meta struct {
 	Trained string   `json:"trained"` // what it was trained on, in words
 	Lexicon string   `json:"lexicon"` // digest of the identity terms that it was trained with
 	Gate    float64  `json:"gate"`    // first scores below it end the look at a sentence
+	Unnamed float64  `json:"unnamed"` // what the bias logit loses where no group is named, see judge
 	Heads   []Tuning `json:"heads"`   // in the order of Heads
 	Ground  float64  `json:"ground"`  // probability above which a ground beside the likeliest is named
 }

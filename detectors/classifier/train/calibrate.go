@@ -34,6 +34,7 @@ type judged struct {
 // calibrate fits what the first score counts, each head's probability and threshold, and the gate, to the rows kept for
 // it. The model is the quantised one, the texts go the way that they go in the hot path.
 func (r *Recipe) calibrate(rd *reader, m *classifier.Model, res *Result) {
+	m.Meta.Unnamed = r.Unnamed
 	for _, h := range classifier.Heads() {
 		m.Join(h, 0)
 	}
