@@ -123,7 +123,7 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 		}
 	})
 	u.checked()
-	if log := u.log.String(); strings.Contains(log, "emotional") || strings.Contains(log, "4111") {
+	if log := u.log.String(); strings.Contains(log, "emotional") || strings.Contains(log, "1111 1111") {
 		t.Errorf("people's words in the log:\n%s", log)
 	}
 }
