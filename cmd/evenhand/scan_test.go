@@ -64,19 +64,19 @@ func TestScanKeepsTheOrder(t *testing.T) {
 }
 
 func TestScanReadsShortAndFullLines(t *testing.T) {
-	const text = "Women are too emotional to lead."
+	const text = "Women are too emotional to lead." // below the threshold in general, but learned as well: a warning
 	for _, tc := range []struct {
 		name, line, domain string
 		want               string // id, score, flag, action, status
 	}{
-		{"short", `{"id":"a","text":"` + text + `"}`, "", "a 0.3 false none"},
+		{"short", `{"id":"a","text":"` + text + `"}`, "", "a 0.3 false warn"},
 		{"by the domain flag", `{"id":"a","text":"` + text + `"}`, "hr", "a 0.6 true warn"},
 		{"clean", `{"id":"a","text":"She passed the test."}`, "hr", "a 0 false none"},
 		{"empty", `{"id":"a","text":""}`, "", "a 0 false none"},
 		{"an escaped id", `{"id":"\u00e9\"","text":"x"}`, "", `é" 0 false none`},
 		{"a number as id", `{"id":17,"text":"x"}`, "", "17 0 false none"},
 		{"no id", `{"text":"x"}`, "", " 0 false none"},
-		{"full", `{"id":"b","tenant_id":"acme","prompt":"Who?","response":"` + text + `"}`, "", "b 0.3 false none"},
+		{"full", `{"id":"b","tenant_id":"acme","prompt":"Who?","response":"` + text + `"}`, "", "b 0.3 false warn"},
 		{"full, its own domain", `{"id":"b","domain":"hr","response":"` + text + `"}`, "general", "b 0.6 true warn"},
 		{"full, by the flag", `{"id":"b","response":"` + text + `"}`, "hr", "b 0.6 true warn"},
 		{"full, only a prompt", `{"id":"b","prompt":"` + text + `"}`, "hr", "b 0 false none"},
