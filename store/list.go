@@ -425,10 +425,9 @@ func among(keys []Cursor) string {
 func (l *list) current(keys []Cursor, at *Cursor, full bool) *query {
 	q := l.f.apply(l.t.from("audit_current").current())
 	// All versions of a key share it, so FINAL may come after this; the filter must not be tested before.
-	q.prewhere = among(keys)
 	if l.byPlace() {
 		q.prewhere = atPlaces(keys)
-	} else if l.sort.By == ByTime {
+	} else if q.prewhere = among(keys); l.sort.By == ByTime {
 		return q
 	}
 	if at != nil {

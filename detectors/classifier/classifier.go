@@ -91,24 +91,19 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 			continue
 		}
 		var tops [NumHeads]best
-		any, before := false, false
-		for _, s := range in.Sentences(side) {
-			named := false
-			d.model.read(b, text, s.Start, s.End, func(ts []token, first float32) {
-				named = named || names(ts)
-				if float64(first) < d.model.Meta.Gate {
-					return
+		any := false
+		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
+			if float64(first) < d.model.Meta.Gate {
+				return
+			}
+			d.model.judge(&b.net, ts, first, named)
+			for h, z := range b.net.heads {
+				t := &d.model.Meta.Heads[h]
+				if p := t.Probability(z); p > t.Threshold && p > tops[h].probability {
+					tops[h], any = best{s, int(ts[0].start), p}, true
 				}
-				d.model.judge(&b.net, ts, first, named || before)
-				for h, z := range b.net.heads {
-					t := &d.model.Meta.Heads[h]
-					if p := t.Probability(z); p > t.Threshold && p > tops[h].probability {
-						tops[h], any = best{s, int(ts[0].start), p}, true
-					}
-				}
-			})
-			before = named
-		}
+			}
+		})
 		if any {
 			findings = d.report(findings, b, in, side, text, &tops)
 		}
@@ -116,8 +111,22 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 	return findings, ctx.Err()
 }
 
-// judge looks at tokens, and asks for more of those that name no group, here or in the sentence before: such a
-// sentence may mean one, but most are about something else.
+// readAll reads the sentences of a text one by one. named tells that a group was named, in the sentence or in the one
+// before.
+func (m *Model) readAll(b *buffers, text string, sentences []detectors.Sentence, use func(s detectors.Sentence, ts []token, first float32, named bool)) {
+	before := false
+	for _, s := range sentences {
+		here := false
+		m.read(b, text, s.Start, s.End, func(ts []token, first float32) {
+			here = here || names(ts)
+			use(s, ts, first, here || before)
+		})
+		before = here
+	}
+}
+
+// judge looks at tokens, and asks for more of those where no group was named: such a sentence may mean one, but
+// most are about something else.
 func (m *Model) judge(s *scratch, ts []token, first float32, named bool) {
 	m.look(s, ts, first)
 	if !named {
@@ -245,26 +254,20 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	for h := range out.Logits {
 		out.Logits[h] = float32(math.Inf(-1))
 	}
-	before := false
-	for _, s := range in.Sentences(side) {
-		named := false
-		m.read(b, text, s.Start, s.End, func(ts []token, first float32) {
-			named = named || names(ts)
-			m.judge(&b.net, ts, first, named || before)
-			out.First = max(out.First, first)
-			for h, z := range b.net.heads {
-				t := &m.Meta.Heads[h]
-				p := t.Probability(z)
-				out.Flagged[h] = out.Flagged[h] || float64(first) >= m.Meta.Gate && p > t.Threshold
-				if z > out.Logits[h] {
-					out.Logits[h], out.Heads[h] = z, p
-					if Head(h) == Bias {
-						out.Grounds = m.namedGrounds(ts)
-					}
+	m.readAll(b, text, in.Sentences(side), func(_ detectors.Sentence, ts []token, first float32, named bool) {
+		m.judge(&b.net, ts, first, named)
+		out.First = max(out.First, first)
+		for h, z := range b.net.heads {
+			t := &m.Meta.Heads[h]
+			p := t.Probability(z)
+			out.Flagged[h] = out.Flagged[h] || float64(first) >= m.Meta.Gate && p > t.Threshold
+			if z > out.Logits[h] {
+				out.Logits[h], out.Heads[h] = z, p
+				if Head(h) == Bias {
+					out.Grounds = m.namedGrounds(ts)
 				}
 			}
-		})
-		before = named
-	}
+		}
+	})
 	return out
 }

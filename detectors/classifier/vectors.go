@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ func readVectors(r *bufio.Reader) (*Vectors, error) {
 	}
 	for _, f := range all {
 		if !finite(float64(f)) {
-			return nil, fmt.Errorf("a number is %v", math.Abs(float64(f)))
+			return nil, fmt.Errorf("a number is %v", f)
 		}
 	}
 	slices.Sort(v.words)
