@@ -12,13 +12,20 @@ import (
 //go:embed frequent.txt
 var frequentWords string
 
-var isFrequent = func() map[string]bool {
+// commonWords are words that many texts hold, the most frequent ones of ordinary sentences in English and German.
+//
+//go:embed common.txt
+var commonWords string
+
+var isFrequent, isCommon = wordSet(frequentWords), wordSet(commonWords)
+
+func wordSet(words string) map[string]bool {
 	m := map[string]bool{}
-	for w := range strings.FieldsSeq(frequentWords) {
+	for w := range strings.FieldsSeq(words) {
 		m[w] = true
 	}
 	return m
-}()
+}
 
 // Signs stand for class sets in the text of a phrase, besides lower-case letters and digits.
 const (

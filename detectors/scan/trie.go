@@ -154,7 +154,8 @@ func (l *linker) list(re *syntax.Regexp) listing {
 }
 
 // fromTelling gives a phrase from its first telling word on, if it has one. The frequent words before it are
-// left to the exact match: each of them would open the phrase nearly everywhere, and multiply states.
+// left to the exact match: each of them would open the phrase nearly everywhere, and multiply states. They stay
+// where a common word alone would be left, which is found in too many texts.
 func (l *linker) fromTelling(steps []step) []step {
 	text := l.text[:0]
 	for _, s := range steps {
@@ -166,7 +167,13 @@ func (l *linker) fromTelling(steps []step) []step {
 		for end < len(text) && isLetter(text[end]) {
 			end++
 		}
-		if isTellingWord(text[begin:end]) {
+		word := text[begin:end]
+		switch {
+		case end < len(text) && text[end] == seldom:
+			return steps[begin:]
+		case isTellingWord(word) && end == len(text) && isCommon[string(word)]:
+			return steps
+		case isTellingWord(word):
 			return steps[begin:]
 		}
 		begin = end + 1

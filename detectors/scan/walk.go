@@ -10,7 +10,7 @@ type walk struct {
 	s       *Scanner
 	cache   *cache
 	rows    [lanes + 1]uint32 // where each lane is, and see filter
-	late    [lanes][]ended    // what the lanes behind the first found
+	ended   [lanes][]ended    // what the lanes found
 	events  []event           // ends of parts, in the order of the text
 	last    []int32           // by part: its last event, counted from 1; 0: none
 	present []uint32          // parts that ended somewhere
@@ -57,9 +57,9 @@ func (w *walk) reset() {
 	for _, p := range w.hits {
 		w.hit[p] = false
 	}
-	for i := range w.late {
-		clear(w.late[i])
-		w.late[i] = emptied(w.late[i])
+	for i := range w.ended {
+		clear(w.ended[i])
+		w.ended[i] = emptied(w.ended[i])
 	}
 	w.foreign = false
 	w.present, w.asked, w.events = w.present[:0], w.asked[:0], emptied(w.events)
@@ -142,15 +142,18 @@ func (w *walk) filter(text string) {
 		}
 		switch {
 		case i < from[lane+1]:
-			for _, e := range w.late[lane] {
+			for _, e := range w.ended[lane] {
 				if int(e.at) >= i {
-					w.report(e.parts, int(e.at))
+					w.ended[0] = append(w.ended[0], e)
 				}
 			}
 			w.rows[0] = w.rows[lane]
 		case lane == n-1:
 			w.end(0, i)
 		}
+	}
+	for _, e := range w.ended[0] {
+		w.report(e.parts, int(e.at))
 	}
 	w.join(text)
 }
@@ -180,8 +183,11 @@ func (w *walk) abreast(text string, at, from *[lanes + 1]int) {
 			e2 := atomic.LoadUint32(&table[r2+uint32(ascii[t2[i]])])
 			e3 := atomic.LoadUint32(&table[r3+uint32(ascii[t3[i]])])
 			if (e0-1)|(e1-1)|(e2-1)|(e3-1) >= rowBits { // one is not known, or there is something to report
-				e = [lanes]uint32{e0, e1, e2, e3}
-				break
+				if e0&rowBits == 0 || e1&rowBits == 0 || e2&rowBits == 0 || e3&rowBits == 0 {
+					e = [lanes]uint32{e0, e1, e2, e3}
+					break
+				}
+				e0, e1, e2, e3 = w.note(0, e0, at[0]+i), w.note(1, e1, at[1]+i), w.note(2, e2, at[2]+i), w.note(3, e3, at[3]+i)
 			}
 			r0, r1, r2, r3 = e0, e1, e2, e3
 		}
@@ -238,19 +244,14 @@ func (w *walk) symbol(lane int, text string, i int) (width int) {
 // end takes a lane over the end of the text.
 func (w *walk) end(lane, at int) { w.take(lane, ending, at) }
 
-// take takes a lane over a symbol and notes what ended before it.
-func (w *walk) take(lane, class, at int) {
-	e := w.next(lane, class)
-	w.rows[lane] = e & rowBits
-	if e&matched == 0 {
-		return
+// take takes a lane over a symbol.
+func (w *walk) take(lane, class, at int) { w.rows[lane] = w.note(lane, w.next(lane, class), at) }
+
+// note notes what a lane found before a symbol, if anything, and gives its row behind that.
+func (w *walk) note(lane int, e uint32, at int) (row uint32) {
+	row = e & rowBits
+	if e&matched != 0 && lane != again {
+		w.ended[lane] = append(w.ended[lane], ended{w.cache.stateAt(row).found, int32(at)})
 	}
-	found := w.cache.states[w.rows[lane]/w.cache.columns].found
-	switch lane {
-	case 0:
-		w.report(found, at)
-	case again:
-	default:
-		w.late[lane] = append(w.late[lane], ended{found, int32(at)})
-	}
+	return row
 }
