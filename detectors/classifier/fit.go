@@ -1,7 +1,6 @@
 package classifier
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -36,8 +35,7 @@ type FitOptions struct {
 
 // LexiconDigest tells lexicons apart.
 func LexiconDigest() string {
-	sum := sha256.Sum256([]byte(lexiconSource))
-	return hex.EncodeToString(sum[:6])
+	return hex.EncodeToString(lexiconSum[:6])
 }
 
 // sample is an example as tokens.

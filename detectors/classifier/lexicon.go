@@ -1,7 +1,8 @@
 package classifier
 
 import (
-	_ "embed"
+	"crypto/sha256"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,10 @@ import (
 	"github.com/evenhand/evenhand/audit"
 )
 
-//go:embed lexicon.txt
-var lexiconSource string
+// lexicons are the terms, a file a language.
+//
+//go:embed lexicon/*.txt
+var lexicons embed.FS
 
 // class is the shape of an identity term. Models see the class in the term's place, the same for all grounds,
 // so that what they learn of one group holds for every other.
@@ -65,12 +68,25 @@ const maxTermWords = 5
 
 // identity is the lexicon that models are trained with: changing it changes what they read, so a model
 // holds its digest. A fault in it is Decode's error.
-var identity, lexiconFault = parseLexicon(lexiconSource)
+var identity, lexiconSum, lexiconFault = readLexicons()
 
-// parseLexicon reads lines "ground class: term, term, …". A term "woman/women" of class person stands for
+func readLexicons() (l *lexicon, digest [sha256.Size]byte, err error) {
+	l = &lexicon{table: map[uint32]int{}}
+	files, err := lexicons.ReadDir("lexicon")
+	sum := sha256.New()
+	for i := 0; err == nil && i < len(files); i++ {
+		var source []byte
+		if source, err = lexicons.ReadFile("lexicon/" + files[i].Name()); err == nil {
+			_, _ = sum.Write(source)
+			err = l.read(files[i].Name(), string(source))
+		}
+	}
+	return l, [sha256.Size]byte(sum.Sum(nil)), err
+}
+
+// read adds the terms of lines "ground class: term, term, …". A term "woman/women" of class person stands for
 // both forms, and one with a plus, "muslim+", for itself and its plural in s. With an error comes what was read.
-func parseLexicon(source string) (*lexicon, error) {
-	l := &lexicon{table: map[uint32]int{}}
+func (l *lexicon) read(name, source string) error {
 	for n, line := range strings.Split(source, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
@@ -80,7 +96,7 @@ func parseLexicon(source string) (*lexicon, error) {
 		ground, kind, ok2 := strings.Cut(head, " ")
 		c := classNames[kind]
 		if !ok || !ok2 || c == 0 || !slices.Contains(audit.Grounds, audit.Ground(ground)) {
-			return l, fmt.Errorf("lexicon line %d: want \"ground class: term, …\"", n+1)
+			return fmt.Errorf("lexicon %s, line %d: want \"ground class: term, …\"", name, n+1)
 		}
 		for term := range strings.SplitSeq(list, ",") {
 			term = strings.TrimSpace(term)
@@ -89,7 +105,7 @@ func parseLexicon(source string) (*lexicon, error) {
 				one, many, both = stem, stem+"s", true
 			}
 			if err := l.add(one, audit.Ground(ground), c); err != nil {
-				return l, fmt.Errorf("lexicon line %d: %w", n+1, err)
+				return fmt.Errorf("lexicon %s, line %d: %w", name, n+1, err)
 			}
 			if !both {
 				continue
@@ -98,12 +114,12 @@ func parseLexicon(source string) (*lexicon, error) {
 				c = persons
 			}
 			if err := l.add(many, audit.Ground(ground), c); err != nil {
-				return l, fmt.Errorf("lexicon line %d: %w", n+1, err)
+				return fmt.Errorf("lexicon %s, line %d: %w", name, n+1, err)
 			}
 			c = classNames[kind]
 		}
 	}
-	return l, nil
+	return nil
 }
 
 func (l *lexicon) add(text string, g audit.Ground, c class) error {
