@@ -54,7 +54,7 @@ func (r *Result) Card(recipe Recipe) string {
 	}
 	p("\nA head without a threshold never answers. The gate is %.2f: %.1f %% of ordinary texts have a sentence above it.\n\n", meta.Gate, 100*r.Passed)
 	p("## Known failures\nIrony, what is said over several sentences, hatred without any group named, groups that neither the lexicon nor the data name, reclaimed words, " +
-		"quotations without marks, dialects that the data call offensive, all languages but English (a little French). Ordinary questions about dangerous topics are the " +
+		"quotations without marks, dialects that the data call offensive, languages without a lexicon (it has learnt en, de, fr, es, it, nl, pl, pt, mostly the first two). Ordinary questions about dangerous topics are the " +
 		"hardest harmless texts of the safety heads. Grounds with little data are told apart by their terms alone.\n")
 	return b.String()
 }
