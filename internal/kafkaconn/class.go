@@ -59,7 +59,8 @@ func classCode(code kafka.Error) audit.Kind {
 		return audit.KindInvalid
 	case kafka.PolicyViolation, kafka.ThrottlingQuotaExceeded:
 		return audit.KindOverloaded
-	case kafka.Unknown: // what the embedded broker answers when its disk is full
+	case kafka.Unknown, // what the embedded broker answers when its disk is full
+		kafka.BrokerNotAvailable: // the client's own, before it knows that broker's address
 		return audit.KindUnavailable
 	}
 	if code.Temporary() || code.Timeout() {

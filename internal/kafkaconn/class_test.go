@@ -26,6 +26,7 @@ func TestClass(t *testing.T) {
 		{kafka.LeaderNotAvailable, audit.KindUnavailable},
 		{kafka.RequestTimedOut, audit.KindUnavailable},
 		{kafka.Unknown, audit.KindUnavailable},
+		{kafka.BrokerNotAvailable, audit.KindUnavailable},
 		{kafka.TopicAuthorizationFailed, audit.KindInternal},
 		{io.EOF, audit.KindUnavailable},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, audit.KindUnavailable},

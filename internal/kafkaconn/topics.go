@@ -8,10 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/segmentio/kafka-go"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/wait"
 )
 
 // The topics of Evenhand.
@@ -140,7 +142,7 @@ func Ensure(ctx context.Context, cfg Config, topics []Topic, replication int) (E
 		req.Topics = append(req.Topics, tc)
 	}
 	if len(req.Topics) > 0 {
-		res, err := cl.CreateTopics(ctx, req)
+		res, err := create(ctx, cl, req)
 		if err != nil {
 			return done, E(op, err)
 		}
@@ -155,6 +157,18 @@ func Ensure(ctx context.Context, cfg Config, topics []Topic, replication int) (E
 		}
 	}
 	return done, audit.E(op, audit.KindInvalid, errors.Join(faults...))
+}
+
+// create asks again, for some seconds, where the client does not know the controller's address: it learns of brokers
+// in the background and has none for a moment.
+func create(ctx context.Context, cl *kafka.Client, req *kafka.CreateTopicsRequest) (*kafka.CreateTopicsResponse, error) {
+	const tries = 8
+	for fails := 1; ; fails++ {
+		res, err := cl.CreateTopics(ctx, req)
+		if !errors.Is(err, kafka.BrokerNotAvailable) || fails == tries || !wait.For(ctx, wait.Backoff(100*time.Millisecond, fails)) {
+			return res, err
+		}
+	}
 }
 
 // List gives the state of those of the topics that exist, in their order.

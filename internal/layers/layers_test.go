@@ -82,7 +82,7 @@ var allowed = map[string][]string{
 
 	"internal/obs": {"audit", "pipeline", "sinks"},
 
-	"internal/kafkaconn": {"audit", "internal/secret"},
+	"internal/kafkaconn": {"audit", "internal/secret", "internal/wait"},
 	"internal/breaches":  {"audit", "internal/arbiter", "internal/chconn"},
 	"internal/arbiter":   {"audit", "sources", "internal/kafkaconn", "internal/chconn", "internal/wait"},
 	"internal/embedded":  {"audit", "internal/chconn", "internal/kafkaconn"},
