@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/fetch"
+	"github.com/segmentio/kafka-go/protocol/produce"
 
 	"github.com/evenhand/evenhand/audit"
 )
@@ -27,6 +30,9 @@ func TestClass(t *testing.T) {
 		{kafka.RequestTimedOut, audit.KindUnavailable},
 		{kafka.Unknown, audit.KindUnavailable},
 		{kafka.BrokerNotAvailable, audit.KindUnavailable},
+		{produce.NewError(protocol.NewErrNoLeader("t", 1)), audit.KindUnavailable}, // the client's own: its picture of the cluster is behind
+		{fetch.NewError(protocol.NewErrNoPartition("t", 1)), audit.KindUnavailable},
+		{fmt.Errorf("wrapped: %w", produce.NewError(protocol.NewErrNoTopic("t"))), audit.KindUnavailable},
 		{kafka.TopicAuthorizationFailed, audit.KindInternal},
 		{io.EOF, audit.KindUnavailable},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, audit.KindUnavailable},
