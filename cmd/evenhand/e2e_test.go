@@ -19,11 +19,11 @@ import (
 
 const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
-// One system, every door: what goes in over Kafka and HTTP comes out as verdicts, stream messages,
-// rates and rows of the specification's table.
 // cardInLog is any part of the card below: its first four digits by themselves, since a port may begin with them.
 var cardInLog = regexp.MustCompile(`(?:^|\D)4111(?:\D|$)|1111\D?1111`)
 
+// One system, every door: what goes in over Kafka and HTTP comes out as verdicts, stream messages,
+// rates and rows of the specification's table.
 func TestInteractionsInVerdictsOut(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	file := filepath.Join(t.TempDir(), "in.jsonl")

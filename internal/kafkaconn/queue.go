@@ -10,6 +10,7 @@ import (
 	"github.com/segmentio/kafka-go"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/wait"
 )
 
 const (
@@ -84,16 +85,10 @@ func (p *Producer) send(where place, msgs []kafka.Message) []error {
 // try sends one batch, again and again while that may help and patience lasts.
 func (p *Producer) try(where place, msgs []kafka.Message) error {
 	deadline := time.Now().Add(p.opt.Patience)
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := p.request(where, msgs)
-		if err == nil || Class(err) != audit.KindUnavailable || time.Now().Add(wait).After(deadline) {
-			return err
-		}
-		t := time.NewTimer(wait - time.Duration(rand.Int64N(int64(wait)/2)))
-		select {
-		case <-t.C:
-		case <-p.stop.Done():
-			t.Stop()
+		if err == nil || Class(err) != audit.KindUnavailable || time.Now().Add(pause).After(deadline) ||
+			!wait.For(p.stop, pause-time.Duration(rand.Int64N(int64(pause)/2))) {
 			return err
 		}
 	}
