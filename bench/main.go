@@ -55,6 +55,7 @@ type options struct {
 	spread  float64
 	compare bool
 	load    bool
+	only    string
 	pace    int
 	samples int
 	rounds  int
@@ -93,6 +94,7 @@ func run(ctx context.Context, args []string) error {
 	fs.IntVar(&o.rounds, "rounds", 3, "of judge: how often each is measured")
 	fs.StringVar(&o.litellm, "litellm", "", "of inline: the command of LiteLLM's proxy")
 	fs.BoolVar(&o.load, "load", true, "of lists: ask again while events come in")
+	fs.StringVar(&o.only, "only", "", "of lists: the questions whose name holds this, and no comparison with plain FINAL")
 	if err := fs.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/failpoint"
+	"github.com/evenhand/evenhand/internal/priority"
 	"github.com/evenhand/evenhand/sinks"
 	"github.com/evenhand/evenhand/sources"
 )
@@ -49,6 +50,7 @@ func (p *Pipeline) decode(ctx context.Context, topic string, epoch int32, ch sou
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
+			priority.Lower() // who waits for an answer comes before what is audited afterwards
 			for i := len(items) * w / workers; i < len(items)*(w+1)/workers; i++ {
 				one(i)
 			}

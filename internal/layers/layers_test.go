@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"sources":         {"audit", "internal/failpoint", "internal/kafkaconn", "internal/embedded", "internal/wait"},
 	"sinks":           {"audit", "internal/failpoint", "internal/kafkaconn", "internal/chconn", "internal/wait"},
 	"detectors":       {"audit", "internal/secret"},
-	"pipeline":        {"audit", "internal/failpoint", "sources", "sinks"},
+	"pipeline":        {"audit", "internal/failpoint", "internal/priority", "sources", "sinks"},
 	"auth":            {"audit", "internal/chconn", "internal/secret", "internal/wait", "internal/reply"},
 	"ingest":          {"audit", "auth", "sources", "schemas", "internal/secret"},
 	"ingest/door":     {"audit", "auth", "guard", "ingest", "sources", "schemas", "internal/secret", "internal/reply"},
@@ -78,6 +78,7 @@ var allowed = map[string][]string{
 	"internal/jobs":   {"audit", "sources", "internal/chconn", "internal/wait"},
 
 	"internal/failpoint": {},
+	"internal/priority":  {},
 	"internal/wait":      {},
 
 	"internal/obs": {"audit", "pipeline", "sinks"},
@@ -101,9 +102,9 @@ var allowed = map[string][]string{
 	"examples": {"audit", "client"}, // programs of their own
 }
 
-// seams are the packages that pipeline may import of trees with implementations; failpoint is names
+// seams are the packages that pipeline may import of trees with implementations; failpoint is names, priority a call
 // and an empty function.
-var seams = []string{"audit", "sources", "sinks", "internal/failpoint"}
+var seams = []string{"audit", "sources", "sinks", "internal/failpoint", "internal/priority"}
 
 func tree(path string) string {
 	best := ""

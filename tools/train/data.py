@@ -19,6 +19,7 @@ KINDS = {
 }
 PREFIXES = ("Illegal Activity/", "Malware Viruses/", "Fraud/Deception/", "Economic Harm/")
 ORDINARY = {"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral"}
+FOREIGN = {"mlma_fr"}  # whose rows do not tell their language
 QUOTA = {"edos": 14000, "civil_toxic_spans": 8000, "redditbias": 8000}
 WEIGHT = {
     "edos": 0.7, "davidson": 0.5, "vicomtech_stormfront": 0.7, "mlma_en": 0.3, "mlma_fr": 0.3, "implicit_hate": 0.6, "redditbias": 0.4,
@@ -48,6 +49,11 @@ def read(paths):
                 row = json.loads(line)
                 row.setdefault("source", file.stem)
                 yield row
+
+
+def english(rows):
+    """The rows that the encoder can read."""
+    return (r for r in rows if r.get("lang", "en") == "en" and r["source"] not in FOREIGN)
 
 
 def share(row, salt):
@@ -94,7 +100,7 @@ def target(row):
 
 
 class Lexicon:
-    """The identity terms of detectors/classifier/lexicon.txt, to exchange one group for another."""
+    """The identity terms of a file of detectors/classifier/lexicon, to exchange one group for another."""
 
     def __init__(self, path):
         self.terms, self.by = {}, {}
