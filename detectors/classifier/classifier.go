@@ -187,28 +187,18 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 	return findings
 }
 
-// namedGrounds gives the likeliest ground, where identity terms stand the likeliest of theirs, and every other
-// that passes the model's threshold, at most three.
+// namedGrounds gives the likeliest ground, and every other that passes the model's threshold, at most three.
 func (m *Model) namedGrounds(ts []token) (out []audit.Ground) {
-	logits := m.grounds(ts)
-	var mentioned [NumGrounds]bool
-	top := -1
-	for i := range ts {
-		if g := int(ts[i].ground) - 1; g >= 0 {
-			mentioned[g] = true
-			if top < 0 || logits[g] > logits[top] {
-				top = g
-			}
-		}
-	}
-	for g, z := range logits {
-		if top < 0 || !mentioned[top] && z > logits[top] {
+	ps := m.grounds(ts)
+	top := 0
+	for g, p := range ps {
+		if p > ps[top] {
 			top = g
 		}
 	}
 	out = append(out, groundOf(top))
-	for g, z := range logits {
-		if g != top && sigmoid(float64(z)) > m.Meta.Ground && len(out) < 3 {
+	for g, p := range ps {
+		if g != top && p > m.Meta.Ground && len(out) < 3 {
 			out = append(out, groundOf(g))
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // A model file: magic, length of the header (4 bytes, little endian), the header as JSON, the number of words in
 // the list (4 bytes), numbers in the order of sections, SHA-256 of all before it. Dense layers are bytes too, with a scale for each output channel.
 const (
-	magic     = "EVENHAND-T0/2\n"
+	magic     = "EVENHAND-T0/3\n"
 	maxHeader = 1 << 16
 	// MaxFile is the size that a model file may have.
 	MaxFile = 8 << 20
@@ -37,6 +37,7 @@ type weights struct {
 	outBias    [NumHeads]float32
 	skip       [NumHeads]float32
 	ground     []float32 // (1<<groundBits) × NumGrounds
+	groundWord []float32 // len(words) × NumGrounds
 	groundBias [NumGrounds]float32
 }
 
@@ -45,7 +46,7 @@ func newWeights(words []uint32) *weights {
 		words: words, own: make([]float32, len(words)*dim),
 		gate: make([]float32, 1<<gateBits), embed: make([]float32, dim<<embedBits),
 		conv1: make([]float32, window*dim*channels), conv2: make([]float32, window*channels*channels),
-		ground: make([]float32, NumGrounds<<groundBits),
+		ground: make([]float32, NumGrounds<<groundBits), groundWord: make([]float32, len(words)*NumGrounds),
 	}
 }
 
@@ -59,6 +60,7 @@ func quantise(w *weights) *Model {
 	m.embed, m.embedScale = rowsToBytes(w.embed)
 	m.gate, m.gateScale = toBytes(nil, w.gate)
 	m.ground, m.groundUnit = toBytes(nil, w.ground)
+	m.groundWord, m.groundStep = toBytes(nil, w.groundWord)
 	return m
 }
 
@@ -147,7 +149,7 @@ func (m *Model) Encode() ([]byte, error) {
 func (m *Model) sections() []any {
 	return []any{
 		&m.gateScale, &m.gateBias, m.gate, m.words, m.ownScale, m.own, m.embedScale, m.embed, &m.bias1, &m.bias2,
-		&m.out, &m.outBias, &m.skip, &m.groundUnit, m.ground, &m.groundBias,
+		&m.out, &m.outBias, &m.skip, &m.groundUnit, m.ground, &m.groundStep, m.groundWord, &m.groundBias,
 		&m.conv1.scales, m.conv1.q, &m.conv2.scales, m.conv2.q,
 	}
 }
@@ -189,7 +191,7 @@ func decode(file []byte) (*Model, error) {
 	m := &Model{
 		words: make([]uint32, n), own: make([]int8, n*dim), ownScale: make([]float32, n),
 		gate: make([]int8, 1<<gateBits), embed: make([]int8, dim<<embedBits), embedScale: make([]float32, 1<<embedBits),
-		ground: make([]int8, NumGrounds<<groundBits), conv1: newDense(window * dim), conv2: newDense(window * channels),
+		ground: make([]int8, NumGrounds<<groundBits), groundWord: make([]int8, n*NumGrounds), conv1: newDense(window * dim), conv2: newDense(window * channels),
 	}
 	if err := json.Unmarshal(body[:size], &m.Meta); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
@@ -230,7 +232,7 @@ func (m *Model) validate() error {
 	if !finite(m.Meta.Gate, m.Meta.Unnamed) || !(m.Meta.Ground > 0 && m.Meta.Ground <= 1) {
 		return fmt.Errorf("gate %v, unnamed %v, ground %v", m.Meta.Gate, m.Meta.Unnamed, m.Meta.Ground)
 	}
-	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit}, m.ownScale, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
+	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit, m.groundStep}, m.ownScale, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
 	for h := range m.out {
 		groups = append(groups, m.out[h][:])
 	}

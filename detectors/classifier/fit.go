@@ -75,7 +75,7 @@ func Fit(examples []Example, o FitOptions) *Model {
 		fitNetwork(w, ss, o)
 	}
 	m := quantise(w)
-	m.Meta = Meta{Name: "tier0", Seed: o.Seed, Lexicon: LexiconDigest(), Gate: -1e9, Ground: 0.5}
+	m.Meta = Meta{Name: "tier0", Seed: o.Seed, Lexicon: LexiconDigest(), Gate: -1e9, Ground: 0.25}
 	for _, h := range Heads() {
 		m.Meta.Heads = append(m.Meta.Heads, Tuning{Name: h.String(), A: 1, Threshold: 0.5})
 	}
@@ -189,22 +189,32 @@ func entropy(p, t float64) float64 {
 	return -t*math.Log(max(p, eps)) - (1-t)*math.Log(max(1-p, eps))
 }
 
-// fitGrounds learns to tell the grounds apart, by texts whose grounds are known.
+// fitGrounds learns to tell the grounds apart, by texts whose grounds are known: softmax over a sum of hashed features,
+// and of the words' vectors times a matrix, so that words of like meaning speak alike.
 func fitGrounds(w *weights, ss []*sample, o FitOptions) {
-	const epochs, rate = 5, 0.3
+	const epochs, rate = 8, 0.1
 	rng := o.rng(3)
 	var known []*sample
 	for _, s := range ss {
-		if len(s.grounds) > 0 {
+		if len(s.grounds) > 0 && s.weight[Bias] > 0 {
 			known = append(known, s)
 		}
 	}
+	size := 0
+	if o.Vectors != nil {
+		size = o.Vectors.size
+	}
+	// Of the matrix a row a ground: gradients and moments stand side by side.
+	project, grad := make([]float32, NumGrounds*size), make([]float32, NumGrounds*size)
+	adam := moments{make([]float32, len(project)), make([]float32, len(project))}
+	x := make([]float32, size)
 	sums := make([]float32, len(w.ground))
 	var buckets []uint32
+	steps, total := 0, epochs*(len(known)/batchSize)
 	for epoch := range epochs {
 		rng.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
-		loss := 0.0
-		for _, s := range known {
+		loss, weight := 0.0, 0.0
+		for k, s := range known {
 			ts := s.whole
 			if s.hidden != nil && rng.Uint32()%4 == 0 {
 				ts = s.hidden
@@ -212,22 +222,36 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 			buckets = buckets[:0]
 			groundFeatures(ts, func(b uint32) { buckets = append(buckets, b) })
 			unit := 1 / norm(len(buckets))
-			var z, t [NumGrounds]float32
+			var z [NumGrounds]float32
 			for _, b := range buckets {
 				for g, v := range w.ground[b*NumGrounds : (b+1)*NumGrounds] {
 					z[g] += v
 				}
 			}
-			for _, g := range s.grounds {
-				t[g] = 1
+			clear(x)
+			for i := range ts {
+				if r, ok := slices.BinarySearch(w.words, ts[i].raw); ok && ts[i].mark == 0 {
+					addTimes(x, 1/norm(len(ts)), o.Vectors.of(r))
+				}
 			}
 			for g := range z {
-				p := sigmoid32(float32(z[g]*unit) + w.groundBias[g])
-				loss += entropy(float64(p), float64(t[g]))
-				d := p - t[g]
-				w.groundBias[g] -= 0.002 * d
-				z[g] = float32(d * unit)
+				z[g] = float32(z[g]*unit) + w.groundBias[g]
+				for j, v := range x {
+					z[g] += float32(v * project[g*size+j])
+				}
 			}
+			var want [NumGrounds]float32
+			for _, g := range s.grounds {
+				want[g] = 1 / float32(len(s.grounds))
+			}
+			for g, p := range softmax(&z) {
+				loss -= float64(s.weight[Bias]) * float64(want[g]) * math.Log(max(p, 1e-7))
+				d := s.weight[Bias] * (float32(p) - want[g])
+				w.groundBias[g] -= 0.0005 * d
+				z[g] = float32(d * unit)
+				addTimes(grad[g*size:(g+1)*size], d, x)
+			}
+			weight += float64(s.weight[Bias])
 			step := float32(rate) / float32(epoch+1)
 			for _, b := range buckets {
 				row, sum := w.ground[b*NumGrounds:(b+1)*NumGrounds], sums[b*NumGrounds:(b+1)*NumGrounds]
@@ -237,8 +261,21 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 					row[g] -= float32(step*d) / float32(math.Sqrt(float64(sum[g])+1e-4))
 				}
 			}
+			if k%batchSize == batchSize-1 {
+				steps++
+				descendAdam(project, grad, adam, steps, groundRate*(1-0.9*float64(steps)/float64(total)))
+			}
 		}
-		o.Log("grounds: epoch %d, %d samples, loss %.4f", epoch+1, len(known), loss/float64(max(1, len(known))))
+		o.Log("grounds: epoch %d of %d, %d samples, loss %.4f", epoch+1, epochs, len(known), loss/max(1, weight))
+	}
+	for i := range w.words {
+		for g := range NumGrounds {
+			sum := float32(0)
+			for j, v := range o.Vectors.of(i) {
+				sum += float32(v * project[g*size+j])
+			}
+			w.groundWord[i*NumGrounds+g] = sum
+		}
 	}
 }
 

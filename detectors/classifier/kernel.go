@@ -22,3 +22,12 @@ func axpyGo(y []float32, a float32, x []float32) {
 		y[i] += float32(a * v)
 	}
 }
+
+// addTimes adds a*x to y for x of any length.
+func addTimes(y []float32, a float32, x []float32) {
+	n := len(x) &^ 7
+	if n > 0 {
+		axpy(&y[0], a, &x[0], n)
+	}
+	axpyGo(y[n:], a, x[n:])
+}

@@ -62,8 +62,10 @@ type Model struct {
 	out        [NumHeads][channels]float32
 	outBias    [NumHeads]float32
 	skip       [NumHeads]float32 // weight of the first score
-	ground     []int8            // (1<<groundBits) × NumGrounds
+	ground     []int8            // (1<<groundBits) × NumGrounds, of hashed features
 	groundUnit float32
+	groundWord []int8 // len(words) × NumGrounds
+	groundStep float32
 	groundBias [NumGrounds]float32
 }
 
@@ -77,7 +79,7 @@ type Meta struct {
 	Gate    float64  `json:"gate"`    // first scores below it end the look at a sentence
 	Unnamed float64  `json:"unnamed"` // what the bias logit loses where no group is named, see judge
 	Heads   []Tuning `json:"heads"`   // in the order of Heads
-	Ground  float64  `json:"ground"`  // probability above which a ground beside the likeliest is named
+	Ground  float64  `json:"ground"`  // probability above which a ground beside the likeliest is named; those of all grounds sum to one
 }
 
 // Tuning turns a head's logit into a probability, and the probability into an answer.
@@ -230,18 +232,41 @@ func convolve(s *scratch, n int, conv1 []float32, bias1 *[channels]float32, conv
 	}
 }
 
-// grounds gives the logit of each ground.
-func (m *Model) grounds(ts []token) (out [NumGrounds]float32) {
-	var sums [NumGrounds]int32
+// grounds gives the probability that a biased sentence is about each ground: a linear model over its words, by what
+// their vectors say and by their hashes.
+func (m *Model) grounds(ts []token) (out [NumGrounds]float64) {
+	var sums, words [NumGrounds]int32
 	n := 0
+	add := func(to *[NumGrounds]int32, table []int8, row int) {
+		for g, v := range table[row*NumGrounds : (row+1)*NumGrounds] {
+			to[g] += int32(v)
+		}
+	}
 	groundFeatures(ts, func(bucket uint32) {
 		n++
-		for g, v := range m.ground[int(bucket)*NumGrounds : (int(bucket)+1)*NumGrounds] {
-			sums[g] += int32(v)
-		}
+		add(&sums, m.ground, int(bucket))
 	})
-	for g, sum := range sums {
-		out[g] = float32(float32(sum)*m.groundUnit)/norm(n) + m.groundBias[g]
+	for i := range ts {
+		if w, ok := slices.BinarySearch(m.words, ts[i].raw); ok && ts[i].mark == 0 {
+			add(&words, m.groundWord, w)
+		}
+	}
+	var logits [NumGrounds]float32
+	for g := range logits {
+		logits[g] = float32(float32(sums[g])*m.groundUnit)/norm(n) + float32(float32(words[g])*m.groundStep)/norm(len(ts)) + m.groundBias[g]
+	}
+	return softmax(&logits)
+}
+
+// softmax turns logits into probabilities that sum to one.
+func softmax(logits *[NumGrounds]float32) (out [NumGrounds]float64) {
+	top, sum := slices.Max(logits[:]), 0.0
+	for g, z := range logits {
+		out[g] = math.Exp(float64(z - top))
+		sum += out[g]
+	}
+	for g := range out {
+		out[g] /= sum
 	}
 	return out
 }

@@ -10,6 +10,7 @@ const (
 	batchSize  = 32
 	denseRate  = 1.5e-3
 	embedRate  = 0.04
+	groundRate = 2e-3
 	blankShare = 16 // one token in so many is blanked
 	dropShare  = 5  // one channel in so many is dropped
 	plainShare = 2  // one word in so many, of those with a vector, is read by its vector alone
@@ -293,17 +294,21 @@ func descend(table, sums []float32, row int, d []float32, square float32) {
 // step moves the dense weights by the batch's gradients (Adam).
 func (n *network) step(decay float64) {
 	n.steps++
-	c1, c2 := 1-math.Pow(0.9, float64(n.steps)), 1-math.Pow(0.999, float64(n.steps))
-	rate := float32(denseRate * decay * math.Sqrt(c2) / c1)
 	for i, p := range [...]struct{ w, g []float32 }{{n.t1, n.g1}, {n.t2, n.g2}, {n.rest, n.restGrad}, {n.project, n.gp}} {
-		m, v := n.adam[i].m, n.adam[i].v
-		for j, g := range p.g {
-			g /= batchSize
-			m[j] = float32(0.9*m[j]) + float32(0.1*g)
-			v[j] = float32(0.999*v[j]) + float32(0.001*float32(g*g))
-			p.w[j] -= float32(rate*m[j]) / float32(math.Sqrt(float64(v[j]))+1e-7)
-		}
-		clear(p.g)
+		descendAdam(p.w, p.g, n.adam[i], n.steps, denseRate*decay)
 	}
 	n.spread()
+}
+
+// descendAdam moves weights by a batch's gradients, the steps-th time (Kingma and Ba 2015), and clears those.
+func descendAdam(w, grad []float32, of moments, steps int, rate float64) {
+	c1, c2 := 1-math.Pow(0.9, float64(steps)), 1-math.Pow(0.999, float64(steps))
+	r := float32(rate * math.Sqrt(c2) / c1)
+	for j, g := range grad {
+		g /= batchSize
+		of.m[j] = float32(0.9*of.m[j]) + float32(0.1*g)
+		of.v[j] = float32(0.999*of.v[j]) + float32(0.001*float32(g*g))
+		w[j] -= float32(r*of.m[j]) / float32(math.Sqrt(float64(of.v[j]))+1e-7)
+	}
+	clear(grad)
 }

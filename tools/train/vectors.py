@@ -2,10 +2,11 @@
 
     vectors.py DATA... --out FILE
 
-Words are those that the training rows have twice or more, the encoder's own whole words, and the vocabulary of the
-normal form. Each goes through the encoder alone (as in Model2Vec, Minish Lab 2024). Its vector is the mean of what comes out
-beside the mean of what goes in, both at length one on average about their means, times SCALE. Nothing is left out by
-principal components: what tells bias apart lies in the small ones, and training learns its own projection.
+Words are those that the English training rows have twice or more (vectors of other languages' words, of which the encoder
+knows nothing, did harm), the encoder's own whole words, and the vocabulary of the normal form. Each goes through the encoder
+alone (as in Model2Vec, Minish Lab 2024). Its vector is the mean of what comes out beside the mean of what goes in, both at
+length one on average about their means, times SCALE. Nothing is left out by principal components: what tells bias apart lies
+in the small ones, and training learns its own projection.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def main():
     tokenizer = Tokenizer.from_file(str(folder() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    words = vocabulary(data.read(a.data), tokenizer)
+    words = vocabulary(data.english(data.read(a.data)), tokenizer)
     into, out = encode(tokenizer, words)
     vectors = np.concatenate([level(out), level(into)], 1) * (SCALE / np.sqrt(2))
     new = pathlib.Path(a.out + ".new")
