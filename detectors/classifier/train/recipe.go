@@ -48,7 +48,7 @@ type Recipe struct {
 // DefaultRecipe weighs sources by how far their labels are believed (docs/detection.md).
 func DefaultRecipe() Recipe {
 	return Recipe{
-		Seed: 1, Epochs: 2, Own: 6, Hard: 1.6, Swaps: 1, Alpha: 0.7, Unnamed: 3, OrdinaryFPR: 0.002, BenignFPR: 0.05,
+		Seed: 1, Epochs: 2, Own: 6, Hard: 1.6, Swaps: 1, Alpha: 0.7, Unnamed: 6, OrdinaryFPR: 0.002, BenignFPR: 0.05,
 		Quota: map[string]int{"edos": 14_000, "civil_toxic_spans": 8_000, "redditbias": 8_000},
 		Weight: map[string]float64{
 			"edos": 0.7, "davidson": 0.5, "vicomtech_stormfront": 0.7, "mlma_en": 0.3, "mlma_fr": 0.3, "implicit_hate": 0.6, "redditbias": 0.4,
