@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -159,16 +160,34 @@ func Ensure(ctx context.Context, cfg Config, topics []Topic, replication int) (E
 	return done, audit.E(op, audit.KindInvalid, errors.Join(faults...))
 }
 
-// create asks again, for some seconds, where the client does not know the controller's address: it learns of brokers
-// in the background and has none for a moment.
+// patience is how long create waits for a cluster that cannot create topics yet.
+const patience = 30 * time.Second
+
+// create asks again where the cluster is not ready: the client learns of brokers in the background and knows no
+// controller for a moment; and a controller fences brokers that it has not heard of for some seconds, because they
+// start or their machine is short of processors.
 func create(ctx context.Context, cl *kafka.Client, req *kafka.CreateTopicsRequest) (*kafka.CreateTopicsResponse, error) {
-	const tries = 8
+	began := time.Now()
 	for fails := 1; ; fails++ {
 		res, err := cl.CreateTopics(ctx, req)
-		if !errors.Is(err, kafka.BrokerNotAvailable) || fails == tries || !wait.For(ctx, wait.Backoff(100*time.Millisecond, fails)) {
+		if !unready(res, err) || time.Since(began) > patience || !wait.For(ctx, wait.Backoff(100*time.Millisecond, fails)) {
 			return res, err
 		}
 	}
+}
+
+// unready tells whether a later answer may be another one.
+func unready(res *kafka.CreateTopicsResponse, err error) bool {
+	if err != nil {
+		return errors.Is(err, kafka.BrokerNotAvailable)
+	}
+	for _, err := range res.Errors {
+		// What the cluster is too small for has the same code; that brokers are fenced stands in the message alone.
+		if errors.Is(err, kafka.NotController) || errors.Is(err, kafka.InvalidReplicationFactor) && strings.Contains(err.Error(), "fenced") {
+			return true
+		}
+	}
+	return false
 }
 
 // List gives the state of those of the topics that exist, in their order.
