@@ -190,12 +190,7 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 // namedGrounds gives the likeliest ground, and every other that passes the model's threshold, at most three.
 func (m *Model) namedGrounds(ts []token) (out []audit.Ground) {
 	ps := m.grounds(ts)
-	top := 0
-	for g, p := range ps {
-		if p > ps[top] {
-			top = g
-		}
-	}
+	top := slices.Index(ps[:], slices.Max(ps[:]))
 	out = append(out, groundOf(top))
 	for g, p := range ps {
 		if g != top && p > m.Meta.Ground && len(out) < 3 {

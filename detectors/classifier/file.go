@@ -60,7 +60,7 @@ func quantise(w *weights) *Model {
 	m.embed, m.embedScale = rowsToBytes(w.embed)
 	m.gate, m.gateScale = toBytes(nil, w.gate)
 	m.ground, m.groundUnit = toBytes(nil, w.ground)
-	m.groundWord, m.groundStep = toBytes(nil, w.groundWord)
+	m.groundWord, m.groundWordUnit = toBytes(nil, w.groundWord)
 	return m
 }
 
@@ -149,7 +149,7 @@ func (m *Model) Encode() ([]byte, error) {
 func (m *Model) sections() []any {
 	return []any{
 		&m.gateScale, &m.gateBias, m.gate, m.words, m.ownScale, m.own, m.embedScale, m.embed, &m.bias1, &m.bias2,
-		&m.out, &m.outBias, &m.skip, &m.groundUnit, m.ground, &m.groundStep, m.groundWord, &m.groundBias,
+		&m.out, &m.outBias, &m.skip, &m.groundUnit, m.ground, &m.groundWordUnit, m.groundWord, &m.groundBias,
 		&m.conv1.scales, m.conv1.q, &m.conv2.scales, m.conv2.q,
 	}
 }
@@ -232,7 +232,7 @@ func (m *Model) validate() error {
 	if !finite(m.Meta.Gate, m.Meta.Unnamed) || !(m.Meta.Ground > 0 && m.Meta.Ground <= 1) {
 		return fmt.Errorf("gate %v, unnamed %v, ground %v", m.Meta.Gate, m.Meta.Unnamed, m.Meta.Ground)
 	}
-	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit, m.groundStep}, m.ownScale, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
+	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit, m.groundWordUnit}, m.ownScale, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
 	for h := range m.out {
 		groups = append(groups, m.out[h][:])
 	}

@@ -204,7 +204,7 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 	if o.Vectors != nil {
 		size = o.Vectors.size
 	}
-	// Of the matrix a row a ground: gradients and moments stand side by side.
+	// The matrix has a row a ground.
 	project, grad := make([]float32, NumGrounds*size), make([]float32, NumGrounds*size)
 	adam := moments{make([]float32, len(project)), make([]float32, len(project))}
 	x := make([]float32, size)
@@ -229,16 +229,9 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 				}
 			}
 			clear(x)
-			for i := range ts {
-				if r, ok := slices.BinarySearch(w.words, ts[i].raw); ok && ts[i].mark == 0 {
-					addTimes(x, 1/norm(len(ts)), o.Vectors.of(r))
-				}
-			}
+			groundWords(w.words, ts, func(row int) { addTimes(x, 1/norm(len(ts)), o.Vectors.of(row)) })
 			for g := range z {
-				z[g] = float32(z[g]*unit) + w.groundBias[g]
-				for j, v := range x {
-					z[g] += float32(v * project[g*size+j])
-				}
+				z[g] = addDot(float32(z[g]*unit)+w.groundBias[g], x, project[g*size:])
 			}
 			var want [NumGrounds]float32
 			for _, g := range s.grounds {
@@ -270,13 +263,17 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 	}
 	for i := range w.words {
 		for g := range NumGrounds {
-			sum := float32(0)
-			for j, v := range o.Vectors.of(i) {
-				sum += float32(v * project[g*size+j])
-			}
-			w.groundWord[i*NumGrounds+g] = sum
+			w.groundWord[i*NumGrounds+g] = addDot(0, o.Vectors.of(i), project[g*size:])
 		}
 	}
+}
+
+// addDot adds x·y to sum, number by number; y may be longer.
+func addDot(sum float32, x, y []float32) float32 {
+	for j, v := range x {
+		sum += float32(v * y[j])
+	}
+	return sum
 }
 
 // String says what an example is without its text.

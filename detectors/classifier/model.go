@@ -47,26 +47,26 @@ func Heads() []Head {
 type Model struct {
 	Meta Meta
 
-	gate       []int8 // 1<<gateBits
-	gateScale  float32
-	gateBias   float32
-	words      []uint32  // hashes of the words with an embedding of their own, ascending
-	own        []int8    // len(words) × dim
-	ownScale   []float32 // of each row
-	embed      []int8    // (1<<embedBits) × dim, of all other tokens
-	embedScale []float32
-	conv1      dense // window*dim × channels
-	bias1      [channels]float32
-	conv2      dense // window*channels × channels
-	bias2      [channels]float32
-	out        [NumHeads][channels]float32
-	outBias    [NumHeads]float32
-	skip       [NumHeads]float32 // weight of the first score
-	ground     []int8            // (1<<groundBits) × NumGrounds, of hashed features
-	groundUnit float32
-	groundWord []int8 // len(words) × NumGrounds
-	groundStep float32
-	groundBias [NumGrounds]float32
+	gate           []int8 // 1<<gateBits
+	gateScale      float32
+	gateBias       float32
+	words          []uint32  // hashes of the words with an embedding of their own, ascending
+	own            []int8    // len(words) × dim
+	ownScale       []float32 // of each row
+	embed          []int8    // (1<<embedBits) × dim, of all other tokens
+	embedScale     []float32
+	conv1          dense // window*dim × channels
+	bias1          [channels]float32
+	conv2          dense // window*channels × channels
+	bias2          [channels]float32
+	out            [NumHeads][channels]float32
+	outBias        [NumHeads]float32
+	skip           [NumHeads]float32 // weight of the first score
+	ground         []int8            // (1<<groundBits) × NumGrounds, of hashed features
+	groundUnit     float32
+	groundWord     []int8 // len(words) × NumGrounds
+	groundWordUnit float32
+	groundBias     [NumGrounds]float32
 }
 
 // Meta is what a model says of itself.
@@ -150,6 +150,15 @@ func groundFeatures(ts []token, use func(bucket uint32)) {
 		}
 		use(pair(last, t.raw) >> shift)
 		last = t.raw
+	}
+}
+
+// groundWords gives the places in a list of the words that it has. Identity terms are not in it: they have hashes of their own.
+func groundWords(list []uint32, ts []token, use func(row int)) {
+	for i := range ts {
+		if row, ok := slices.BinarySearch(list, ts[i].raw); ok && ts[i].mark == 0 {
+			use(row)
+		}
 	}
 }
 
@@ -246,14 +255,10 @@ func (m *Model) grounds(ts []token) (out [NumGrounds]float64) {
 		n++
 		add(&sums, m.ground, int(bucket))
 	})
-	for i := range ts {
-		if w, ok := slices.BinarySearch(m.words, ts[i].raw); ok && ts[i].mark == 0 {
-			add(&words, m.groundWord, w)
-		}
-	}
+	groundWords(m.words, ts, func(row int) { add(&words, m.groundWord, row) })
 	var logits [NumGrounds]float32
 	for g := range logits {
-		logits[g] = float32(float32(sums[g])*m.groundUnit)/norm(n) + float32(float32(words[g])*m.groundStep)/norm(len(ts)) + m.groundBias[g]
+		logits[g] = float32(float32(sums[g])*m.groundUnit)/norm(n) + float32(float32(words[g])*m.groundWordUnit)/norm(len(ts)) + m.groundBias[g]
 	}
 	return softmax(&logits)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/segmentio/kafka-go/protocol/createtopics"
 )
 
-// starting answers so many requests as one that is not ready does.
+// starting is a cluster that is not ready for so many requests.
 type starting struct {
 	left, asked int
 	err         error                      // of the request

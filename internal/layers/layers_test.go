@@ -102,8 +102,8 @@ var allowed = map[string][]string{
 	"examples": {"audit", "client"}, // programs of their own
 }
 
-// seams are the packages that pipeline may import of trees with implementations; failpoint is names, priority a call
-// and an empty function.
+// seams are the packages that pipeline may import of trees with implementations; failpoint is names
+// and an empty function, priority a call.
 var seams = []string{"audit", "sources", "sinks", "internal/failpoint", "internal/priority"}
 
 func tree(path string) string {

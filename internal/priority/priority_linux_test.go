@@ -9,11 +9,11 @@ import (
 // nice is the value of the calling thread.
 func nice(t *testing.T) int {
 	t.Helper()
-	raw, _, errno := syscall.RawSyscall(syscall.SYS_GETPRIORITY, syscall.PRIO_PROCESS, uintptr(syscall.Gettid()), 0)
-	if errno != 0 {
-		t.Fatal(errno)
+	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, syscall.Gettid())
+	if err != nil {
+		t.Fatal(err)
 	}
-	return 20 - int(raw)
+	return 20 - raw // as the kernel gives it
 }
 
 func TestLowerEndsWithTheGoroutine(t *testing.T) {

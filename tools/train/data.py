@@ -19,10 +19,10 @@ KINDS = {
 }
 PREFIXES = ("Illegal Activity/", "Malware Viruses/", "Fraud/Deception/", "Economic Harm/")
 ORDINARY = {"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral"}
-FOREIGN = {"mlma_fr"}  # whose rows do not tell their language
+FOREIGN = {"mlma_fr"}  # whose rows have no "lang"
 QUOTA = {"edos": 14000, "civil_toxic_spans": 8000, "redditbias": 8000}
 WEIGHT = {
-    "edos": 0.7, "davidson": 0.5, "vicomtech_stormfront": 0.7, "mlma_en": 0.3, "mlma_fr": 0.3, "implicit_hate": 0.6, "redditbias": 0.4,
+    "edos": 0.7, "davidson": 0.5, "vicomtech_stormfront": 0.7, "mlma_en": 0.3, "implicit_hate": 0.6, "redditbias": 0.4,
     "civil_toxic_spans": 0.6, "wiki_comments": 0.8, "surge_toxicity": 0.8, "madlibs_identity": 0.3, "seegull_statements": 0.8,
     "presidio_pii": 0.3, "hatemojibuild": 1.2,
 }
@@ -42,18 +42,14 @@ def normal(text):
 
 
 def read(paths):
-    """Rows of JSONL files, or folders of them, in the order of their names."""
+    """English rows of JSONL files, or folders of them, in the order of their names: the encoder knows no other language."""
     for path in map(pathlib.Path, paths):
         for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
             for line in file.open(encoding="utf-8"):
                 row = json.loads(line)
                 row.setdefault("source", file.stem)
-                yield row
-
-
-def english(rows):
-    """The rows that the encoder can read."""
-    return (r for r in rows if r.get("lang", "en") == "en" and r["source"] not in FOREIGN)
+                if row.get("lang", "en") == "en" and row["source"] not in FOREIGN:
+                    yield row
 
 
 def share(row, salt):

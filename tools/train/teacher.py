@@ -105,7 +105,7 @@ def train(a):
     out.mkdir(parents=True, exist_ok=True)
     jax.config.update("jax_compilation_cache_dir", str(out / "compiled"))
     tok, start = tokenizer(), time.monotonic()
-    texts, target, weight, dev = data.build(data.english(data.read(a.data)), lexicon(), a.seed, a.sample)
+    texts, target, weight, dev = data.build(data.read(a.data), lexicon(), a.seed, a.sample)
     ids = data.encode(tok, texts)
     batches = [b for p in range(a.passes) for b in shuffled(ids, a.seed + p)]
     total = len(batches)
@@ -161,7 +161,7 @@ def label(a):
     out = pathlib.Path(a.out)
     jax.config.update("jax_compilation_cache_dir", str(out / "compiled"))
     w, _, _, step, _ = restore(out / "checkpoint.npz")
-    texts = templates.texts(data.english(data.read(a.data)), lexicon(), a.seed, a.count)
+    texts = templates.texts(data.read(a.data), lexicon(), a.seed, a.count)
     begun, written, tok = time.monotonic(), 0, tokenizer()
     new = pathlib.Path(a.labels + ".new")
     with new.open("w", encoding="utf-8") as f:

@@ -69,7 +69,7 @@ def main():
     tokenizer = Tokenizer.from_file(str(folder() / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    words = vocabulary(data.english(data.read(a.data)), tokenizer)
+    words = vocabulary(data.read(a.data), tokenizer)
     into, out = encode(tokenizer, words)
     vectors = np.concatenate([level(out), level(into)], 1) * (SCALE / np.sqrt(2))
     new = pathlib.Path(a.out + ".new")
