@@ -48,6 +48,9 @@ eval: build ## judge rules and classifier on the labelled texts of this reposito
 teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (MINUTES=120, COUNT=300000; goes on where it stopped)
 	@tools/train/run.sh
 
+encoder: ## distil the teacher into the encoder that ships, and calibrate it (after `make teacher`; an hour)
+	@tools/train/run.sh encoder
+
 vectors: ## vectors of single words from the encoder, for `evenhand train --vectors` (minutes)
 	@tools/train/run.sh vectors
 
@@ -71,4 +74,4 @@ generate: ## rewrite generated files and golden files
 clean: ## delete what was built
 	rm -rf bin
 
-.PHONY: help build engine up demo test race fuzz bench bench-scan sim eval teacher vectors crash soak check lint generate clean
+.PHONY: help build engine up demo test race fuzz bench bench-scan sim eval teacher encoder vectors crash soak check lint generate clean

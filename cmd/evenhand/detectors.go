@@ -8,7 +8,6 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/bias"
-	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/gate"
 	"github.com/evenhand/evenhand/detectors/linguistic"
 	"github.com/evenhand/evenhand/detectors/pii"
@@ -57,11 +56,11 @@ func newAnalyzer(s settings) (*detectors.Analyzer, error) {
 		ds = append(ds, p)
 	}
 	if s.Classifier.Enabled {
-		m, err := s.Classifier.load()
+		c, err := s.Classifier.detector()
 		if err != nil {
 			return nil, err
 		}
-		ds = append(ds, classifier.New(m))
+		ds = append(ds, c)
 	}
 	return detectors.NewAnalyzer(s.policy(), ds...)
 }

@@ -89,7 +89,7 @@ func (cmd *evalCmd) judge(ctx context.Context, c *cli, rows []dataset.Row) (repo
 		s.Classifier.Model = cmd.Model
 	}
 	s.Classifier.Enabled = true
-	m, err := s.Classifier.load()
+	d, err := s.Classifier.detector()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (cmd *evalCmd) judge(ctx context.Context, c *cli, rows []dataset.Row) (repo
 	if err != nil {
 		return nil, err
 	}
-	j := answerer{analyzer: a, classifier: classifier.New(m), task: cmd.Task}
+	j := answerer{analyzer: a, classifier: d, task: cmd.Task}
 	for _, by := range cmd.By {
 		ask, ok := map[string]func(context.Context, string) eval.Answer{"rules": j.rules, "classifier": j.learned, "all": j.all, "terms": j.terms}[by]
 		if !ok {
@@ -105,7 +105,7 @@ func (cmd *evalCmd) judge(ctx context.Context, c *cli, rows []dataset.Row) (repo
 		}
 		score := func(text string) eval.Answer { return ask(ctx, text) }
 		reports = append(reports, eval.Evaluate(rows, func(r *dataset.Row) (eval.Answer, bool) { return score(r.Text), true }, score,
-			eval.Options{Task: cmd.Task, By: by, Model: m.Meta.Version, Swaps: cmd.Swaps}))
+			eval.Options{Task: cmd.Task, By: by, Model: d.Info().Version, Swaps: cmd.Swaps}))
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 	"github.com/evenhand/evenhand/detectors/gate"
 	"github.com/evenhand/evenhand/detectors/pii"
 	"github.com/evenhand/evenhand/detectors/terms"
@@ -182,6 +184,55 @@ type classifierSettings struct {
 	Enabled bool   `koanf:"enabled"`
 	Action  string `koanf:"action"` // none or warn: what is recorded when something is found
 	Model   string `koanf:"model"`  // a file of evenhand train; empty: the one that comes with the program
+	// Encoder: off, or how much is asked of it: balanced, thorough, full.
+	Encoder      string `koanf:"encoder"`
+	EncoderModel string `koanf:"encoder_model"` // a file of evenhand train --encoder; empty: the one that comes with the program
+}
+
+const encoderOff = "off"
+
+var encoderEfforts = []string{encoderOff, "balanced", "thorough", "full"}
+
+// detector makes the learned detector.
+func (c classifierSettings) detector() (*classifier.Detector, error) {
+	m, err := c.load()
+	if err != nil {
+		return nil, err
+	}
+	if c.Encoder == encoderOff || c.Model != "" && c.EncoderModel == "" { // the program's encoder knows the program's classifier alone
+		return classifier.New(m), nil
+	}
+	e, err := c.loadEncoder()
+	if err != nil {
+		return nil, err
+	}
+	d, err := classifier.NewSecond(m, e, c.Encoder)
+	if err != nil {
+		return nil, &settingsError{fmt.Errorf("classifier.encoder: %w", errors.Unwrap(err))}
+	}
+	return d, nil
+}
+
+func (c classifierSettings) loadEncoder() (*encoder.Model, error) {
+	if c.EncoderModel == "" {
+		return encoder.Shipped()
+	}
+	b, err := os.ReadFile(c.EncoderModel)
+	if err != nil {
+		return nil, &settingsError{fmt.Errorf("classifier.encoder_model: %w", err)}
+	}
+	e, err := encoder.Decode(b)
+	if err != nil {
+		return nil, &settingsError{fmt.Errorf("classifier.encoder_model: %w", errors.Unwrap(err))}
+	}
+	return e, nil
+}
+
+func (c classifierSettings) validate() error {
+	if !slices.Contains(encoderEfforts, c.Encoder) {
+		return fmt.Errorf("classifier.encoder: %q is not one of %s", c.Encoder, strings.Join(encoderEfforts, ", "))
+	}
+	return nil
 }
 
 // load reads the model.
@@ -279,7 +330,7 @@ func defaultSettings() settings {
 		Rules:      rulesSettings{Poll: 5 * time.Second},
 		Detect:     detectSettings{BiasAction: string(d.BiasAction), SafetyThreshold: d.SafetyThreshold.Float(), SafetyMode: string(d.SafetyMode), Timeout: d.DetectTimeout},
 		Guard:      defaultGuard(),
-		Classifier: classifierSettings{Enabled: true, Action: string(d.ClassifierAction)},
+		Classifier: classifierSettings{Enabled: true, Action: string(d.ClassifierAction), Encoder: "balanced"},
 		PII:        piiSettings{Enabled: true, SanitizePrompt: pii.DefaultConfig().SanitizePrompt, Mask: maskJudge},
 		Jobs: jobsSettings{Enabled: true, TimeZone: "UTC", VerdictRetry: retrySettings{"* * * * *", again.Attempts, again.Backoff},
 			AuditCurrentRepair: scheduleSettings{"7 * * * *"}, Rollup: scheduleSettings{"*/2 * * * *"}, DuplicateReport: scheduleSettings{"30 2 * * *"}, BrokerTrim: scheduleSettings{"@hourly"},
@@ -400,7 +451,7 @@ func (s settings) validate() error {
 	if _, e := s.alarmPolicies(); e != nil {
 		errs = append(errs, e)
 	}
-	errs = append(errs, s.validateGraphQL(), s.Gateway.Validate(), s.source().Validate(), s.sink().Validate(), s.retryConfig().Validate(), s.Gates.validate(), s.Retention.validate(), s.Reveal.validate(), s.Guard.validate(), s.PII.validate(), s.Evaluations.config().Validate(), s.Replay.Validate(), s.Rules.validate(), store.Limits(s.Query).Validate(), s.pipelineConfig().Validate(), s.Join.config().Validate(), s.policy().Validate(), s.decoder().Validate(), s.OTLP.Validate(), s.termsConfig().Validate(), s.validateTrackers(), s.Judge.validate(),
+	errs = append(errs, s.validateGraphQL(), s.Gateway.Validate(), s.source().Validate(), s.sink().Validate(), s.retryConfig().Validate(), s.Gates.validate(), s.Retention.validate(), s.Reveal.validate(), s.Guard.validate(), s.PII.validate(), s.Classifier.validate(), s.Evaluations.config().Validate(), s.Replay.Validate(), s.Rules.validate(), store.Limits(s.Query).Validate(), s.pipelineConfig().Validate(), s.Join.config().Validate(), s.policy().Validate(), s.decoder().Validate(), s.OTLP.Validate(), s.termsConfig().Validate(), s.validateTrackers(), s.Judge.validate(),
 		chschema.Options{Database: s.ClickHouse.Database, Cluster: s.ClickHouse.Cluster, Replicated: s.ClickHouse.Replicated}.Validate())
 	return errors.Join(errs...)
 }

@@ -23,6 +23,7 @@ type trainCmd struct {
 	Weight   map[string]float64 `help:"What a row of a source counts." placeholder:"SOURCE=FACTOR"`
 	Silent   []string           `help:"Heads that are learnt and never answer; 'none' lets all answer that keep their bounds." placeholder:"HEAD"`
 	Vectors  string             `help:"Word vectors to start from, of 'make vectors': for words that are rare in the data." type:"existingfile" placeholder:"FILE"`
+	Encoder  string             `help:"Calibrate this encoder (of tools/train/export.py) with the classifier that is set, instead of learning." type:"existingfile" placeholder:"FILE"`
 	Swaps    int                `help:"Counterfactuals of each row that mentions a group; -1 takes the recipe's." default:"-1" placeholder:"N"`
 }
 
@@ -35,16 +36,20 @@ A label that is missing is unknown. Rows with split "dev" are kept for 'evenhand
 larger model's probability to learn from. Use the model with the setting classifier.model.
 
 Example:
-  evenhand train detectors/classifier/data mine.jsonl --out mine.bin`
+  evenhand train detectors/classifier/data mine.jsonl --out mine.bin
+  evenhand train detectors/classifier/data --encoder raw.bin --out encoder.bin`
 }
 
 // Run trains a model and writes it with its card.
-func (cmd *trainCmd) Run(std *stdio) error {
+func (cmd *trainCmd) Run(c *cli, std *stdio) error {
 	rows, err := readData(cmd.Data)
 	if err != nil {
 		return err
 	}
 	r := train.DefaultRecipe()
+	if cmd.Encoder != "" {
+		return cmd.calibrate(c, rows, r, std)
+	}
 	r.Seed, r.LeaveOut = cmd.Seed, cmd.LeaveOut
 	if cmd.Epochs > 0 {
 		r.Epochs = cmd.Epochs
@@ -66,14 +71,39 @@ func (cmd *trainCmd) Run(std *stdio) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(cmd.Out, res.File, 0o644); err != nil {
+	return cmd.write(std, res.File, res.Card(r), res.Model.Meta.Version)
+}
+
+// calibrate writes an encoder with what its answers mean beside a classifier's.
+func (cmd *trainCmd) calibrate(c *cli, rows []dataset.Row, r train.Recipe, std *stdio) error {
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return err
+	}
+	m, err := s.Classifier.load()
+	if err != nil {
+		return err
+	}
+	file, err := os.ReadFile(cmd.Encoder)
+	if err != nil {
+		return fmt.Errorf("--encoder: %w", err)
+	}
+	res, err := train.Calibrate(file, m, rows, r)
+	if err != nil {
+		return err
+	}
+	return cmd.write(std, res.File, res.Card(), res.Meta.Version)
+}
+
+func (cmd *trainCmd) write(std *stdio, file []byte, text, version string) error {
+	if err := os.WriteFile(cmd.Out, file, 0o644); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	card := strings.TrimSuffix(cmd.Out, filepath.Ext(cmd.Out)) + ".md"
-	if err := os.WriteFile(card, []byte(res.Card(r)), 0o644); err != nil {
+	if err := os.WriteFile(card, []byte(text), 0o644); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	fmt.Fprintf(std.out, "model %s: %s, card %s\n", res.Model.Meta.Version, cmd.Out, card)
+	fmt.Fprintf(std.out, "model %s: %s, card %s\n", version, cmd.Out, card)
 	return nil
 }
 

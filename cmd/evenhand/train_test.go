@@ -63,7 +63,22 @@ func TestTrainAndEval(t *testing.T) {
 	if o := reports[0].Overall; o.TP != 15 || o.FP != 15 || o.TN != 0 {
 		t.Errorf("%+v", o)
 	}
+	if got := string(ask("train", "../../detectors/classifier/data/age.en.jsonl", "--encoder", "../../detectors/classifier/encoder/model.bin", "--out", filepath.Join(dir, "e.bin"))); !strings.HasPrefix(got, "model ") {
+		t.Error(got)
+	}
 	var errs bytes.Buffer
+	t.Setenv("EVENHAND_CLASSIFIER_ENCODER_MODEL", filepath.Join(dir, "e.bin")) // calibrated with the program's classifier, not this one
+	if code := run([]string{"eval", data, "--model", model}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "--encoder") {
+		t.Errorf("an encoder of another classifier: status %d: %s", code, errs.String())
+	}
+	t.Setenv("EVENHAND_CLASSIFIER_ENCODER_MODEL", model)
+	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "classifier.encoder_model") {
+		t.Errorf("no encoder: status %d: %s", code, errs.String())
+	}
+	t.Setenv("EVENHAND_CLASSIFIER_ENCODER", "heroic")
+	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "balanced") {
+		t.Errorf("an effort that there is none of: status %d: %s", code, errs.String())
+	}
 	if code := run([]string{"eval", data, "--task", "charm"}, strings.NewReader(""), &errs, &errs); code != 2 {
 		t.Errorf("status %d: %s", code, errs.String())
 	}

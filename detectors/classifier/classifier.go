@@ -25,6 +25,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
 // ID is the detector's id.
@@ -32,8 +33,10 @@ const ID = "classifier"
 
 // Detector is safe for concurrent use.
 type Detector struct {
-	model *Model
-	pool  sync.Pool // *buffers
+	model  *Model
+	second *second   // nil: the model decides alone
+	gate   float64   // first scores below it end the look at a sentence
+	pool   sync.Pool // *buffers
 }
 
 type buffers struct {
@@ -42,16 +45,20 @@ type buffers struct {
 	net     scratch
 }
 
-// New makes the detector of a model.
+// New makes the detector of a model that decides alone.
 func New(m *Model) *Detector {
-	d := &Detector{model: m}
+	d := &Detector{model: m, gate: m.Meta.Gate}
 	d.pool.New = func() any { return new(buffers) }
 	return d
 }
 
 // Info describes the detector.
 func (d *Detector) Info() detectors.Info {
-	return detectors.Info{ID: ID, Title: "Learned classifier, tier 0", Version: d.model.Meta.Version, Family: detectors.Classifier, Deterministic: true}
+	info := detectors.Info{ID: ID, Title: "Learned classifier", Version: d.model.Meta.Version, Family: detectors.Classifier, Deterministic: true}
+	if d.second != nil {
+		info.Version += "/" + d.second.version()
+	}
+	return info
 }
 
 // Kinds lists the kinds that can be found.
@@ -78,6 +85,7 @@ type best struct {
 	sentence    detectors.Sentence
 	from        int // first byte of the window
 	probability float64
+	said        *encoder.Logits // the encoder's answer, where it decided
 }
 
 // Detect makes at most one finding a side of each head, of bias one a ground: the strongest sentence's.
@@ -91,24 +99,42 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 			continue
 		}
 		var tops [NumHeads]best
+		var open doubts
 		any := false
 		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
-			if float64(first) < d.model.Meta.Gate {
+			if float64(first) < d.gate {
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
 			for h, z := range b.net.heads {
-				t := &d.model.Meta.Heads[h]
-				if p := t.Probability(z); p > t.Threshold && p > tops[h].probability {
-					tops[h], any = best{s, int(ts[0].start), p}, true
+				p, yes := d.model.answer(Head(h), first, z)
+				if Head(h) == Bias && d.second != nil {
+					if yes || d.second.doubts(first, z) {
+						open.add(doubt{s, ts[0].start, ts[len(ts)-1].end, z, p, yes})
+					}
+					continue
+				}
+				if yes && p > tops[h].probability {
+					tops[h], any = best{sentence: s, from: int(ts[0].start), probability: p}, true
 				}
 			}
 		})
+		if open.n > 0 {
+			tops[Bias] = d.second.decide(text, &open)
+			any = any || tops[Bias].probability > 0
+		}
 		if any {
 			findings = d.report(findings, b, in, side, text, &tops)
 		}
 	}
 	return findings, ctx.Err()
+}
+
+// answer gives the probability of a head's logit, and whether it is above the threshold, in a sentence above the gate.
+func (m *Model) answer(h Head, first, logit float32) (p float64, yes bool) {
+	t := &m.Meta.Heads[h]
+	p = t.Probability(logit)
+	return p, float64(first) >= m.Meta.Gate && p > t.Threshold
 }
 
 // readAll reads the sentences of a text one by one. named tells that a group was named, in the sentence or in the one
@@ -170,6 +196,12 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 				Rule: ID + "." + Head(h).String(), RuleVersion: m.Meta.Version, Confidence: max(1, audit.ScoreOf(top.probability)),
 				Side: side, Span: in.NormalSpan(side, int(ts[from].start), int(ts[to-1].end)),
 			}
+			grounds := m.namedGrounds
+			if top.said != nil {
+				f.Rule, f.RuleVersion = EncoderRule, d.second.version()
+				f.Span = in.NormalSpan(side, int(ts[0].start), int(ts[len(ts)-1].end)) // it says nothing of parts
+				grounds = func([]token) []audit.Ground { return top.said.Grounds() }
+			}
 			if Head(h) != Bias {
 				f.Kind = Head(h).kind()
 				if r, ok := audit.SafetySeverity[Head(h).String()]; ok {
@@ -178,7 +210,7 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 				findings = append(findings, f)
 				return
 			}
-			for _, g := range m.namedGrounds(ts) {
+			for _, g := range grounds(ts) {
 				f.Ground, f.Kind, f.Severity = g, "charter."+string(g), audit.GroundSeverity[g].Min
 				findings = append(findings, f)
 			}
@@ -223,11 +255,15 @@ func clause(ts []token, i int) (from, to int) {
 // Scores is what the model says of one side of an interaction.
 type Scores struct {
 	First   float32           // the highest first score
-	Logits  [NumHeads]float32 // of each head the highest
-	Heads   [NumHeads]float64 // their probabilities
+	Logits  [NumHeads]float32 // of each head the highest, without the encoder
+	Heads   [NumHeads]float64 // probabilities, of bias the encoder's where it was asked
 	Flagged [NumHeads]bool    // what Detect would say
 	Grounds []audit.Ground    // of the most biased sentence, likeliest first
 }
+
+// unasked is what is left of the probability of an English sentence that the encoder is not asked about: such sentences
+// keep their order, below those that it was asked about.
+const unasked = 1e-3
 
 // Scores looks at every sentence whatever its first score is: for calibration and evaluation, which want
 // a score of each text.
@@ -239,20 +275,38 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	for h := range out.Logits {
 		out.Logits[h] = float32(math.Inf(-1))
 	}
-	m.readAll(b, text, in.Sentences(side), func(_ detectors.Sentence, ts []token, first float32, named bool) {
+	var open doubts
+	m.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		m.judge(&b.net, ts, first, named)
 		out.First = max(out.First, first)
 		for h, z := range b.net.heads {
-			t := &m.Meta.Heads[h]
-			p := t.Probability(z)
-			out.Flagged[h] = out.Flagged[h] || float64(first) >= m.Meta.Gate && p > t.Threshold
-			if z > out.Logits[h] {
-				out.Logits[h], out.Heads[h] = z, p
+			p, yes := m.answer(Head(h), first, z)
+			grounds := m.namedGrounds
+			if Head(h) == Bias && d.second != nil {
+				x := doubt{s, ts[0].start, ts[len(ts)-1].end, z, p, yes}
+				ask := yes || d.second.doubts(first, z)
+				if ask {
+					open.add(x)
+				}
+				yes = false
+				if top := d.second.ask(text, &x, ask); top.said != nil {
+					p, grounds = top.probability, func([]token) []audit.Ground { return top.said.Grounds() }
+				} else if d.second.model.English(text[x.from:x.to]) {
+					p *= unasked
+				}
+			}
+			out.Flagged[h] = out.Flagged[h] || yes
+			out.Logits[h] = max(out.Logits[h], z)
+			if p > out.Heads[h] {
+				out.Heads[h] = p
 				if Head(h) == Bias {
-					out.Grounds = m.namedGrounds(ts)
+					out.Grounds = grounds(ts)
 				}
 			}
 		}
 	})
+	if open.n > 0 {
+		out.Flagged[Bias] = d.second.decide(text, &open).probability > 0
+	}
 	return out
 }

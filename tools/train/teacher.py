@@ -4,7 +4,7 @@
     teacher.py label DATA... --out DIR --labels FILE [--count 300000]
 
 train writes DIR/checkpoint.npz every few minutes and goes on from it. The order of batches is a function of seed and
-step alone, so a run that was interrupted learns what an uninterrupted one learns. It is never shipped.
+step alone, so a run that was interrupted learns what an uninterrupted one learns. student.py makes of it what ships.
 """
 
 import argparse
@@ -38,7 +38,8 @@ def tokenizer():
 
 
 @jax.jit
-def update(w, m, v, ids, mask, target, weight, step, decay):
+def update(w, m, v, ids, mask, target, weight, step, rate, head_rate):
+    """A step of AdamW; norms and biases do not decay."""
     value, grads = jax.value_and_grad(loss)(w, ids, mask, target, weight)
     norm = jnp.sqrt(sum((g * g).sum() for g in grads.values()))
     clip = jnp.minimum(1.0, 1.0 / (norm + 1e-9))
@@ -48,9 +49,9 @@ def update(w, m, v, ids, mask, target, weight, step, decay):
         a = 0.9 * m[k] + 0.1 * g
         b = 0.999 * v[k] + 0.001 * g * g
         move = (a / (1 - 0.9**step)) / (jnp.sqrt(b / (1 - 0.999**step)) + 1e-6)
-        rate = decay * (HEAD_RATE if k.startswith("head.") else RATE)
-        keep = 1 - rate * (0.01 if k.endswith("weight") and "LayerNorm" not in k else 0.0)
-        out[0][k], out[1][k], out[2][k] = w[k] * keep - rate * move, a, b
+        r = head_rate if k.startswith("head.") else rate
+        keep = 1 - r * (0.01 if k.endswith("weight") and "LayerNorm" not in k else 0.0)
+        out[0][k], out[1][k], out[2][k] = w[k] * keep - r * move, a, b
     return *out, value
 
 
@@ -123,14 +124,8 @@ def train(a):
     begun, saved, warm, recent = time.monotonic(), time.monotonic(), None, []
     for step in range(step, total):
         indexes, length = batches[step]
-        x, mask = data.pad(ids, indexes, length, BATCH)
-        rng = np.random.default_rng((a.seed, step))
-        x = np.where((rng.random(x.shape) < MASKED) & mask & (x > 103), MASK, x)
-        y, wt = (np.zeros((BATCH, target.shape[1]), np.float32) for _ in range(2))
-        y[: len(indexes)], wt[: len(indexes)] = target[indexes], weight[indexes]
-        done = step / total
-        decay = min(1.0, done / WARM if done < WARM else 1.02 - (done - WARM) / (1 - WARM))
-        w, m, v, value = update(w, m, v, x, mask, y, wt, step + 1.0, max(decay, 1e-3))
+        now = decay(step / total)
+        w, m, v, value = update(w, m, v, *batch(ids, target, weight, indexes, length, (a.seed, step)), step + 1.0, now * RATE, now * HEAD_RATE)
         recent.append(float(value))
         now = time.monotonic()
         if step % every == every - 1:
@@ -148,6 +143,20 @@ def train(a):
     save(checkpoint, w, m, v, total, len(texts))
     print("dev AUROC: " + judge(w, tok, dev), flush=True)
     (out / "done").touch()
+
+
+def decay(done):
+    """What is left of the learning rate after a share of the steps: up at first, then evenly down."""
+    return max(1e-3, min(1.0, done / WARM if done < WARM else 1.02 - (done - WARM) / (1 - WARM)))
+
+
+def batch(ids, target, weight, indexes, length, seed):
+    """Ids, some of them masked, mask, targets and weights of a batch, filled up to BATCH."""
+    x, mask = data.pad(ids, indexes, length, BATCH)
+    x = np.where((np.random.default_rng(seed).random(x.shape) < MASKED) & mask & (x > 103), MASK, x)
+    y, wt = (np.zeros((BATCH, target.shape[1]), np.float32) for _ in range(2))
+    y[: len(indexes)], wt[: len(indexes)] = target[indexes], weight[indexes]
+    return x, mask, y, wt
 
 
 def shuffled(ids, seed):

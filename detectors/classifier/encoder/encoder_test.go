@@ -1,0 +1,225 @@
+package encoder
+
+import (
+	"bufio"
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+func model(t testing.TB) *Model {
+	t.Helper()
+	m, err := Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+type golden struct {
+	Text   string
+	IDs    []int32
+	Logits []float64
+}
+
+func goldens(t testing.TB) (out []golden) {
+	t.Helper()
+	f, err := os.Open("testdata/golden.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		var g golden
+		if err := json.Unmarshal(s.Bytes(), &g); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// The pieces are those of the tokenizer that the model was trained with, the logits near those of its float weights.
+func TestGolden(t *testing.T) {
+	m := model(t)
+	sum, n := 0.0, 0
+	for _, g := range goldens(t) {
+		if ids := m.pieces.append(nil, g.Text, MaxTokens); !slices.Equal(ids, g.IDs) {
+			t.Errorf("%q: pieces %v, want %v", g.Text, ids, g.IDs)
+		}
+		for i, z := range m.Read(g.Text) {
+			d := math.Abs(float64(z) - g.Logits[i])
+			if sum, n = sum+d, n+1; d > 0.8 {
+				t.Errorf("%q: output %s is %.2f, with float weights %.2f", g.Text, m.Meta.Outputs[i], z, g.Logits[i])
+			}
+		}
+	}
+	if mean := sum / float64(n); n < 400 || mean > 0.15 {
+		t.Errorf("%d logits are off by %.3f on average", n, mean)
+	}
+}
+
+// Every processor gets the same bits: what a sentence's logits are with vectors, they are in plain Go.
+func TestEveryProcessorSaysTheSame(t *testing.T) {
+	m := model(t)
+	texts := []string{"", "x", strings.Repeat("Nobody of that age should be allowed to teach. ", 30)}
+	for _, g := range goldens(t) {
+		texts = append(texts, g.Text)
+	}
+	var want []Logits
+	for _, text := range texts {
+		want = append(want, m.Read(text))
+	}
+	eachMatrix(func(name string, _ func([]int32, int, []uint8, int, []int8, int)) {
+		for i, text := range texts {
+			if got := m.Read(text); got != want[i] {
+				t.Fatalf("%s: %q has %v, want %v", name, text, got, want[i])
+			}
+		}
+	})
+}
+
+func TestSentencesDoNotDisturbEachOther(t *testing.T) {
+	m := model(t)
+	long, short := strings.Repeat("Women talk too much in meetings. ", 20), "Fine."
+	want := m.Read(short)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 20 {
+				m.Read(long)
+				if got := m.Read(short); got != want {
+					t.Errorf("after a long sentence %v, want %v", got[0], want[0])
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestEnglish(t *testing.T) {
+	m := model(t)
+	for text, want := range map[string]bool{
+		"Older workers are slow and cannot learn anything new.":     true,
+		"Is it TRUE that 50% of them, sadly, left in 2019?":         true,
+		"Ältere Beschäftigte sind langsam und lernen nichts Neues.": false,
+		"Les vieux ne comprennent rien aux ordinateurs.":            false,
+		"Starsi pracownicy niczego już się nie nauczą.":             false,
+		"": false, "123": false,
+	} {
+		if m.English(text) != want {
+			t.Errorf("%q: English %v, want %v", text, !want, want)
+		}
+	}
+}
+
+func TestPiecesOfOddWords(t *testing.T) {
+	p := newPieces("[PAD]\na\nb\n##b\n##c\n!")
+	for text, want := range map[string][]int32{
+		"a":                      {101, 1, 102},
+		"ABC a!":                 {101, 1, 3, 4, 1, 5, 102},
+		"abd":                    {101, 100, 102}, // no piece for the rest: the whole word is unknown
+		strings.Repeat("a", 101): {101, 100, 102},
+		"":                       {101, 102},
+		"\x00\u200b":             {101, 102},
+	} {
+		if got := p.append(nil, text, MaxTokens); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	if got := p.append(nil, strings.Repeat("a ", 500), MaxTokens); len(got) != MaxTokens || got[MaxTokens-1] != lastID {
+		t.Errorf("a long text has %d pieces, the last %d", len(got), got[len(got)-1])
+	}
+}
+
+// A file that is cut off, damaged or lies about itself is refused; none makes Decode panic.
+func TestDecodeRefuses(t *testing.T) {
+	if _, err := Decode(shipped[:len(shipped)-1]); audit.KindOf(err) != audit.KindInvalid {
+		t.Errorf("cut off: %v", err)
+	}
+	if _, err := Decode(nil); audit.KindOf(err) != audit.KindInvalid {
+		t.Errorf("nothing: %v", err)
+	}
+	damaged := slices.Clone(shipped)
+	damaged[len(damaged)/2] ^= 1
+	if _, err := Decode(damaged); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("one bit: %v", err)
+	}
+	meta := model(t).Meta
+	for name, change := range map[string]func(*Meta){
+		"sizes": func(m *Meta) { m.Width = 31 }, "one more layer": func(m *Meta) { m.Layers++ }, "one layer less": func(m *Meta) { m.Layers-- },
+		"pieces": func(m *Meta) { m.Pieces-- }, "outputs": func(m *Meta) { m.Outputs = append([]string{"other"}, m.Outputs[1:]...) },
+		"threshold": func(m *Meta) { m.Efforts = []Effort{{Name: "x", Threshold: 2}} },
+	} {
+		changed := meta
+		change(&changed)
+		file, err := Retuned(shipped, changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Decode(file); audit.KindOf(err) != audit.KindInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func FuzzPieces(f *testing.F) {
+	m := model(f)
+	for _, g := range goldens(f) {
+		f.Add(g.Text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ids := m.pieces.append(nil, text, MaxTokens)
+		if len(ids) < 2 || len(ids) > MaxTokens || ids[0] != firstID || ids[len(ids)-1] != lastID {
+			t.Fatalf("%q: %v", text, ids)
+		}
+		for _, id := range ids {
+			if id < 0 || int(id) >= m.Meta.Pieces {
+				t.Fatalf("%q: piece %d", text, id)
+			}
+		}
+		if p := plain(text); utf8.ValidString(text) && !utf8.ValidString(p) {
+			t.Fatalf("%q became %q", text, p)
+		}
+		m.English(text)
+	})
+}
+
+func FuzzDecode(f *testing.F) {
+	head := slices.Clone(shipped[:4096])
+	f.Add(head)
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c := &cursor{rest: body}
+		if s := c.text(1 << 16); c.err == nil && 4+len(s)+len(c.rest) != len(body) {
+			t.Fatal("bytes are lost")
+		}
+		m := &Model{Meta: Meta{Layers: 1, Width: headWidth, Inner: column, Pieces: 8, Outputs: []string{"a"}}}
+		c = &cursor{rest: body}
+		c.sections(m)
+		if c.err == nil && len(m.layers) != 1 {
+			t.Fatal("no layer and no error")
+		}
+		_, _ = Decode(body)
+	})
+}
+
+// BenchmarkEncoder reads a sentence of 22 pieces, one core.
+func BenchmarkEncoder(b *testing.B) {
+	m := model(b)
+	const sentence = "Older employees simply cannot learn new software as fast as graduates do, so I would rather not hire them."
+	b.ReportMetric(float64(len(m.pieces.append(nil, sentence, MaxTokens))), "pieces")
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Read(sentence)
+	}
+}

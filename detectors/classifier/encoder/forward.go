@@ -1,0 +1,181 @@
+package encoder
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// scratch is what a pass writes to, for MaxTokens tokens.
+type scratch struct {
+	ids          []int32
+	x, y, heads  []float32 // tokens × width
+	qkv          []float32 // tokens × 3 width
+	inner        []float32 // tokens × inner
+	scores       []float32 // tokens × tokens
+	keys, values []float32 // of a head, packed for the kernel
+	bytes        []uint8
+	units, zeros [MaxTokens]float32
+	acc          []int32
+	nothing      []float32
+}
+
+func newScratch(t *Meta) *scratch {
+	f := func(n int) []float32 { return make([]float32, MaxTokens*n) }
+	inner := max(t.Inner, 3*t.Width)
+	return &scratch{
+		x: f(t.Width), y: f(t.Width), heads: f(t.Width), qkv: f(3 * t.Width), inner: f(t.Inner), scores: f(MaxTokens), keys: f(headWidth), values: f(headWidth),
+		bytes: make([]uint8, MaxTokens*inner), acc: make([]int32, MaxTokens*inner), nothing: make([]float32, t.Width),
+	}
+}
+
+func up(n, to int) int { return (n + to - 1) / to * to }
+
+// Logits are what a model says of a sentence.
+type Logits [NumOutputs]float32
+
+// Read gives what the model says of a sentence.
+func (m *Model) Read(sentence string) (out Logits) {
+	s := m.pool.Get().(*scratch)
+	defer m.pool.Put(s)
+	s.ids = m.pieces.append(s.ids[:0], sentence, MaxTokens)
+	m.forward(s, out[:])
+	return out
+}
+
+// Grounds are the likeliest, and others that are likelier than not, at most three in all.
+func (l *Logits) Grounds() (out []audit.Ground) {
+	of := l[len(Heads):]
+	top := slices.Index(of, slices.Max(of))
+	out = append(out, audit.Grounds[top])
+	for i, z := range of {
+		if i != top && z > 0 && len(out) < 3 {
+			out = append(out, audit.Grounds[i])
+		}
+	}
+	return out
+}
+
+// English tells whether a sentence is in the language that the model knows: more than three of four words are pieces of their own.
+// (Of other languages' sentences one in a hundred passes, of English ones of six words or more nineteen in twenty.)
+func (m *Model) English(sentence string) bool {
+	words, known := 0, 0
+	for word := range strings.FieldsFuncSeq(plain(sentence), func(r rune) bool { return unicode.IsSpace(r) || isMark(r) || '0' <= r && r <= '9' }) {
+		words++
+		if _, ok := m.pieces.whole[word]; ok {
+			known++
+		}
+	}
+	return 4*known > 3*words
+}
+
+func (m *Model) forward(s *scratch, out []float32) {
+	d, n := m.Meta.Width, len(s.ids)
+	rows := up(n, tile)
+	clear(s.x[:rows*d]) // rows that fill up a tile
+	for i, id := range s.ids {
+		unit, row := m.wordScale[id], s.x[i*d:(i+1)*d]
+		word, place := m.word[int(id)*d:][:d], m.place[i*d:][:d]
+		for k := range row {
+			row[k] = float32(float32(word[k])*unit) + place[k]
+		}
+		addNorm(row, s.nothing, m.first.gain, m.first.shift)
+	}
+	for i := range m.layers {
+		l := &m.layers[i]
+		s.linear(&l.attention, s.qkv, s.x, rows)
+		m.attend(s, n, rows)
+		s.linear(&l.join, s.y, s.heads, rows)
+		s.addNorms(&l.mid, n, d)
+		s.linear(&l.up, s.inner, s.x, rows)
+		gelu(s.inner[:rows*m.Meta.Inner])
+		s.linear(&l.down, s.y, s.inner, rows)
+		s.addNorms(&l.end, n, d)
+	}
+	// The mean over tokens, then one matrix.
+	pooled := s.y[:d]
+	clear(pooled)
+	for i := range n {
+		for k, v := range s.x[i*d:][:d] {
+			pooled[k] += v
+		}
+	}
+	copy(out, m.outBias)
+	for k := range pooled {
+		v := pooled[k] / float32(n)
+		for c, w := range m.out[k*len(m.outBias):][:len(m.outBias)] {
+			out[c] += float32(v * w)
+		}
+	}
+}
+
+func (s *scratch) addNorms(p *normal, n, d int) {
+	for i := range n {
+		addNorm(s.x[i*d:][:d], s.y[i*d:][:d], p.gain, p.shift)
+	}
+}
+
+// linear multiplies rows of x: bytes by a row's own scale and zero, sums of whole numbers, and floats again.
+func (s *scratch) linear(l *linear, y, x []float32, rows int) {
+	for r := range rows {
+		row := x[r*l.in:][:l.in]
+		low, high := bounds(row)
+		unit := (high - low) / 255
+		if unit == 0 {
+			unit = 1
+		}
+		s.units[r], s.zeros[r] = unit, float32(math.Round(float64(-low/unit)))
+		quantise(s.bytes[r*l.in:], row, 1/unit, s.zeros[r]+.5)
+	}
+	for c := 0; c < l.out; c += column {
+		for r := 0; r < rows; r += tile {
+			matrix(s.acc[r*l.out+c:], l.out, s.bytes[r*l.in:], l.in, l.weights[c*l.in:], l.in)
+		}
+	}
+	for r := range rows {
+		dequantise(y[r*l.out:][:l.out], s.acc[r*l.out:], l.sums, l.scales, l.bias, s.units[r], s.zeros[r])
+	}
+}
+
+// attend mixes the values of all tokens by how queries and keys fit (Vaswani et al. 2017), head by head.
+func (m *Model) attend(s *scratch, n, rows int) {
+	d, columns := m.Meta.Width, up(n, wide)
+	scale := float32(1 / math.Sqrt(headWidth))
+	for h := 0; h < d; h += headWidth {
+		for j := range columns {
+			to := s.keys[j/wide*wide*headWidth+j%wide:]
+			if j >= n {
+				for k := range headWidth {
+					to[k*wide] = 0
+				}
+				continue
+			}
+			key, value := s.qkv[j*3*d+d+h:][:headWidth], s.qkv[j*3*d+2*d+h:][:headWidth]
+			for k, v := range key {
+				to[k*wide] = v
+			}
+			copy(s.values[j*wide:], value[:wide])
+			copy(s.values[(n+j)*wide:], value[wide:])
+		}
+		for c := 0; c < columns; c += wide {
+			for r := 0; r < rows; r += tile {
+				matrixFloat(s.scores[r*columns+c:], columns, s.qkv[r*3*d+h:], 3*d, s.keys[c*headWidth:], headWidth)
+			}
+		}
+		for r := range rows {
+			row := s.scores[r*columns:][:columns]
+			for j := n; j < columns; j++ {
+				row[j] = -1e9
+			}
+			softmax(row, scale)
+		}
+		for c := 0; c < headWidth; c += wide {
+			for r := 0; r < rows; r += tile {
+				matrixFloat(s.heads[r*d+h+c:], d, s.scores[r*columns:], columns, s.values[c*n:], n)
+			}
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package encoder
+
+import "math"
+
+// The kernels in plain Go: what other processors run, and the measure of the assembly. Sums go by lanes of eight, as the
+// assembly adds them, and the conversions keep the compiler from fusing: every processor gets the same bits.
+
+const (
+	lanes  = 8
+	column = 32 // outputs of a block of packed weights
+	tile   = 4  // rows that the matrix kernels take at once
+	wide   = 16 // columns of a block of the float matrix kernel
+)
+
+// constants of exp, GELU and layer norm, in the order in which the assembly numbers them.
+var constants = [...]float32{
+	-87, 87, 1.44269504, -0.693359375, 2.12194440e-4, // exp's range, 1/ln 2, and ln 2 in two parts
+	1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, .5, 1, // its polynomial
+	math.Float32frombits(127), // the exponent's offset, a whole number
+	.044715, -1.5957691,       // GELU
+	1e-12, // layer norm
+}
+
+// matrixGo multiplies tile rows of bytes, k of them each and stride apart, by a block of packed weights: for each four inputs
+// the four weights of each of column outputs. Rows of y are yStride apart.
+func matrixGo(y []int32, yStride int, x []uint8, stride int, w []int8, k int) {
+	for r := range tile {
+		var sum [column]int32
+		for i := 0; i < k; i += 4 {
+			a, b := x[r*stride+i:][:4], w[i*column:][:4*column]
+			for n := range sum {
+				sum[n] += int32(a[0])*int32(b[4*n]) + int32(a[1])*int32(b[4*n+1]) + int32(a[2])*int32(b[4*n+2]) + int32(a[3])*int32(b[4*n+3])
+			}
+		}
+		copy(y[r*yStride:], sum[:])
+	}
+}
+
+// matrixFloatGo multiplies tile rows of k floats by wide columns: w holds wide floats for each k.
+func matrixFloatGo(y []float32, yStride int, x []float32, stride int, w []float32, k int) {
+	for r := range tile {
+		var sum [wide]float32
+		for i := range k {
+			a, b := x[r*stride+i], w[i*wide:][:wide]
+			for n := range sum {
+				sum[n] += float32(a * b[n])
+			}
+		}
+		copy(y[r*yStride:], sum[:])
+	}
+}
+
+// boundsGo gives the least and the greatest, zero among them.
+func boundsGo(x []float32) (low, high float32) {
+	for _, v := range x {
+		low, high = min(low, v), max(high, v)
+	}
+	return low, high
+}
+
+// quantiseGo writes x·inverse + offset, cut off, as bytes.
+func quantiseGo(q []uint8, x []float32, inverse, offset float32) {
+	for i, v := range x {
+		q[i] = uint8(max(0, min(255, int32(float32(v*inverse)+offset))))
+	}
+}
+
+// dequantiseGo turns sums of products back: y = (acc − zero·sums)·unit·scales + bias.
+func dequantiseGo(y []float32, acc []int32, sums, scales, bias []float32, unit, zero float32) {
+	for i := range y {
+		v := float32(acc[i]) - float32(zero*sums[i])
+		y[i] = float32(float32(v*unit)*scales[i]) + bias[i]
+	}
+}
+
+// exp is e^x by 2^n·e^r (Cephes' constants) with a polynomial of degree six, for −87 ≤ x ≤ 87.
+func exp(x float32) float32 {
+	x = min(max(x, -87), 87)
+	n := float32(math.RoundToEven(float64(float32(x * 1.44269504))))
+	r := x + float32(n*-0.693359375)
+	r += float32(n * 2.12194440e-4)
+	p := float32(1.0 / 720)
+	for _, c := range [...]float32{1.0 / 120, 1.0 / 24, 1.0 / 6, .5, 1, 1} {
+		p = float32(p*r) + c
+	}
+	return float32(p * math.Float32frombits(uint32(int32(n)+127)<<23))
+}
+
+// geluGo is x·σ(1.5957691·(x + 0.044715·x³)) (Hendrycks and Gimpel 2016), in place.
+func geluGo(x []float32) {
+	for i, v := range x {
+		u := float32(float32(float32(float32(v*v)*v)*.044715)+v) * -1.5957691
+		x[i] = v / (exp(float32(u)) + 1)
+	}
+}
+
+// fold adds the lanes as the assembly does.
+func fold(s *[lanes]float32) float32 {
+	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
+}
+
+// addNormGo is the layer norm of x + y, in x: (x − mean)/√(variance + 1e-12)·gain + shift.
+func addNormGo(x, y, gain, shift []float32) {
+	var s, q [lanes]float32
+	for i := range x {
+		x[i] += y[i]
+		s[i%lanes] += x[i]
+	}
+	n := float32(len(x))
+	mean := fold(&s) / n
+	for i := range x {
+		x[i] -= mean
+		q[i%lanes] += float32(x[i] * x[i])
+	}
+	inverse := 1 / float32(math.Sqrt(float64(fold(&q)/n+1e-12)))
+	for i := range x {
+		x[i] = float32(float32(x[i]*inverse)*gain[i]) + shift[i]
+	}
+}
+
+// softmaxGo turns x into e^((x − max)·scale), divided by their sum.
+func softmaxGo(x []float32, scale float32) {
+	top := x[0]
+	for _, v := range x {
+		top = max(top, v)
+	}
+	var s [lanes]float32
+	for i, v := range x {
+		x[i] = exp(float32((v - top) * scale))
+		s[i%lanes] += x[i]
+	}
+	inverse := 1 / fold(&s)
+	for i := range x {
+		x[i] = float32(x[i] * inverse)
+	}
+}

@@ -1,0 +1,284 @@
+// Package encoder is a small transformer (a few layers of MiniLM, Wang et al. 2020, fine-tuned and distilled) that runs in the
+// process, in whole numbers of a byte: what the classifier asks about sentences that it is in doubt about.
+//
+// A sentence becomes at most [MaxTokens] pieces of words. Weights are bytes, a scale an output; activations are bytes, a
+// scale a token, measured anew before each matrix. Attention, norms and GELU are float32. The same text gives
+// the same numbers, to the bit, on every processor: with AVX-512 VNNI, with AVX2, in plain Go.
+//
+// Cost (AVX-512 VNNI): see BenchmarkEncoder; a [Model] is read-only and safe for concurrent use.
+package encoder
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// MaxTokens of a sentence, beginning and end among them; what comes after is not looked at.
+const MaxTokens = 96
+
+// Heads are the questions besides the grounds; bias is the first.
+var Heads = [...]string{"bias", "toxicity", "violence", "self_harm", "illegal_instructions", "hallucination_indicator"}
+
+// NumOutputs is the number of logits: of the heads, then of the grounds, in the order of audit.Grounds.
+const NumOutputs = len(Heads) + 16
+
+// outputs are their names.
+func outputs() []string {
+	out := slices.Clone(Heads[:])
+	for _, g := range audit.Grounds {
+		out = append(out, string(g))
+	}
+	return out
+}
+
+const headWidth = 32 // numbers of an attention head
+
+// Meta is what a model says of itself.
+type Meta struct {
+	Version string   `json:"-"` // digest of the file
+	Name    string   `json:"name"`
+	Trained string   `json:"trained"` // what it was made of, in words
+	Layers  int      `json:"layers"`
+	Width   int      `json:"width"` // numbers of a token
+	Inner   int      `json:"inner"` // numbers of a token between the two matrices of a layer's second half
+	Pieces  int      `json:"pieces"`
+	Outputs []string `json:"outputs"`
+
+	// A and B make a probability of the logit of bias: 1/(1+exp(-(A·logit+B))).
+	A float64 `json:"a"`
+	B float64 `json:"b"`
+	// Efforts are what it may cost, and what is answered then; empty in a file that was not calibrated.
+	Efforts []Effort `json:"efforts"`
+	// Classifier is the version of the model that it was calibrated with: whose doubts are asked about.
+	Classifier string `json:"classifier"`
+}
+
+// Effort says which sentences are asked about, and from which probability on the answer is yes.
+type Effort struct {
+	Name      string  `json:"name"`
+	Gate      float64 `json:"gate"`  // the classifier's first score, at least
+	Doubt     float64 `json:"doubt"` // its logit of bias, above
+	Threshold float64 `json:"threshold"`
+	FPR       float64 `json:"fpr"` // share of ordinary text above the threshold when it was chosen
+}
+
+// Probability of a logit of bias.
+func (t *Meta) Probability(logit float32) float64 {
+	return 1 / (1 + math.Exp(-(float64(t.A*float64(logit)) + t.B)))
+}
+
+// Effort gives the one of a name.
+func (t *Meta) Effort(name string) (Effort, bool) {
+	i := slices.IndexFunc(t.Efforts, func(e Effort) bool { return e.Name == name })
+	if i < 0 {
+		return Effort{}, false
+	}
+	return t.Efforts[i], true
+}
+
+// Model is an encoder.
+type Model struct {
+	Meta      Meta
+	pieces    *pieces
+	word      []int8 // Pieces × Width
+	wordScale []float32
+	place     []float32 // MaxTokens × Width: position and segment
+	first     normal
+	layers    []layer
+	out       []float32 // Width × outputs
+	outBias   []float32
+	pool      sync.Pool // *scratch
+}
+
+type normal struct{ gain, shift []float32 }
+
+type layer struct {
+	attention, join, up, down linear
+	mid, end                  normal
+}
+
+// linear is y = x·Wᵀ + bias, W packed for the kernel.
+type linear struct {
+	in, out            int
+	weights            []int8 // out/column blocks of in/4 groups of column × 4
+	scales, sums, bias []float32
+}
+
+const (
+	magic     = "EVENHAND-T1/1\n" // also in tools/train/export.py
+	maxHeader = 1 << 16
+)
+
+// Decode reads a model file: magic, the header's length (uint32) and JSON, vocabulary (its length and text), numbers in the order
+// of sections, SHA-256 of all before it; little-endian. Bytes of the file are used as they are, so file must not change. Errors
+// are of audit.KindInvalid.
+func Decode(file []byte) (*Model, error) {
+	m, err := decode(file)
+	if err != nil {
+		return nil, audit.E("encoder: decode model", audit.KindInvalid, err)
+	}
+	return m, nil
+}
+
+func decode(file []byte) (*Model, error) {
+	body, ok := bytes.CutPrefix(file, []byte(magic))
+	if !ok || len(body) < 8+sha256.Size {
+		return nil, errors.New("not a model file of this version")
+	}
+	end := len(file) - sha256.Size
+	sum := sha256.Sum256(file[:end])
+	if !bytes.Equal(sum[:], file[end:]) {
+		return nil, errors.New("the digest does not fit: the file is damaged")
+	}
+	c := &cursor{rest: body[:len(body)-sha256.Size]}
+	head := c.text(maxHeader)
+	m := &Model{}
+	if c.err == nil {
+		if err := json.Unmarshal([]byte(head), &m.Meta); err != nil {
+			return nil, fmt.Errorf("header: %w", err)
+		}
+	}
+	t := &m.Meta
+	if t.Layers < 1 || t.Layers > 24 || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < column || t.Inner > 4096 || t.Inner%column != 0 ||
+		t.Pieces <= lastID || t.Pieces > 1<<17 || len(t.Outputs) != NumOutputs {
+		return nil, fmt.Errorf("sizes: %d layers, width %d, inner %d, %d pieces, %d outputs", t.Layers, t.Width, t.Inner, t.Pieces, len(t.Outputs))
+	}
+	vocabulary := c.text(1 << 24)
+	if c.err == nil && strings.Count(vocabulary, "\n")+1 != t.Pieces {
+		return nil, fmt.Errorf("%d pieces in the vocabulary, %d in the header", strings.Count(vocabulary, "\n")+1, t.Pieces)
+	}
+	c.sections(m)
+	switch {
+	case c.err != nil:
+		return nil, c.err
+	case len(c.rest) > 0:
+		return nil, fmt.Errorf("%d bytes too many", len(c.rest))
+	case !c.finite || !finite(t.A, t.B):
+		return nil, errors.New("a number is not finite")
+	case !slices.Equal(t.Outputs, outputs()):
+		return nil, fmt.Errorf("outputs %v, want %v", t.Outputs, outputs())
+	}
+	for _, e := range t.Efforts {
+		if !finite(e.Gate, e.Doubt) || !(e.Threshold > 0 && e.Threshold <= 1) {
+			return nil, fmt.Errorf("effort %s: gate %v, doubt %v, threshold %v", e.Name, e.Gate, e.Doubt, e.Threshold)
+		}
+	}
+	m.pieces = newPieces(vocabulary)
+	t.Version = hex.EncodeToString(sum[:6])
+	m.pool.New = func() any { return newScratch(t) }
+	return m, nil
+}
+
+// Retuned gives the file with another header: what calibration found.
+func Retuned(file []byte, t Meta) ([]byte, error) {
+	if _, err := decode(file); err != nil {
+		return nil, err
+	}
+	rest := file[len(magic):]
+	old := binary.LittleEndian.Uint32(rest)
+	head, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	out := binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(head)))
+	out = append(append(out, head...), rest[4+old:len(rest)-sha256.Size]...)
+	sum := sha256.Sum256(out)
+	return append(out, sum[:]...), nil
+}
+
+// cursor reads a file's parts.
+type cursor struct {
+	rest   []byte
+	err    error
+	finite bool
+}
+
+func (c *cursor) take(n int) []byte {
+	if c.err == nil && n > len(c.rest) {
+		c.err = io.ErrUnexpectedEOF
+	}
+	if c.err != nil {
+		return nil
+	}
+	part := c.rest[:n:n]
+	c.rest = c.rest[n:]
+	return part
+}
+
+func (c *cursor) text(limit uint32) string {
+	b := c.take(4)
+	if b == nil {
+		return ""
+	}
+	n := binary.LittleEndian.Uint32(b)
+	if n > limit {
+		c.err = fmt.Errorf("a part of %d bytes", n)
+	}
+	return string(c.take(int(n)))
+}
+
+func (c *cursor) bytes(n int) []int8 {
+	b := c.take(n)
+	if b == nil {
+		return nil
+	}
+	return unsafe.Slice((*int8)(unsafe.Pointer(&b[0])), n)
+}
+
+func (c *cursor) floats(n int) []float32 {
+	b := c.take(4 * n)
+	if b == nil {
+		return nil
+	}
+	out := make([]float32, n)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		c.finite = c.finite && finite(float64(out[i]))
+	}
+	return out
+}
+
+func (c *cursor) sections(m *Model) {
+	t := &m.Meta
+	norm := func() normal { return normal{c.floats(t.Width), c.floats(t.Width)} }
+	matrix := func(in, out int) linear {
+		l := linear{in: in, out: out, weights: c.bytes(in * out), scales: c.floats(out), bias: c.floats(out)}
+		l.sums = make([]float32, out)
+		for i, w := range l.weights { // block, group of four inputs, output, input
+			l.sums[i/(in*column)*column+i/4%column] += float32(w)
+		}
+		return l
+	}
+	c.finite = true
+	m.word, m.wordScale = c.bytes(t.Pieces*t.Width), c.floats(t.Pieces)
+	m.place, m.first = c.floats(MaxTokens*t.Width), norm()
+	for range t.Layers {
+		m.layers = append(m.layers, layer{
+			attention: matrix(t.Width, 3*t.Width), join: matrix(t.Width, t.Width), mid: norm(),
+			up: matrix(t.Width, t.Inner), down: matrix(t.Inner, t.Width), end: norm(),
+		})
+	}
+	m.out, m.outBias = c.floats(t.Width*len(t.Outputs)), c.floats(len(t.Outputs))
+}
+
+func finite(vs ...float64) bool {
+	for _, v := range vs {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return false
+		}
+	}
+	return true
+}

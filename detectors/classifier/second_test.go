@@ -1,0 +1,144 @@
+package classifier_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
+	"github.com/evenhand/evenhand/detectors/detectortest"
+)
+
+func withEncoder(t testing.TB, effort string) *classifier.Detector {
+	t.Helper()
+	m, err := classifier.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := encoder.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := classifier.NewSecond(m, e, effort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestContractWithEncoder(t *testing.T) {
+	for _, effort := range []string{"balanced", "thorough", "full"} {
+		detectortest.Run(t, withEncoder(t, effort), "Immigrants are parasites who only come here to steal and live off our taxes.", "Hiring older workers is a waste of money, they are slow and cannot learn anything new.")
+	}
+}
+
+// What the encoder decided says so: its rule, its version, the whole sentence, the ground.
+func TestTheEncoderSignsWhatItDecides(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	const first, second = "The meeting was moved to Tuesday.", "The disabled are a burden on society and should not be allowed to have children."
+	for _, f := range detectortest.Findings(t, d, first+" "+second) {
+		if f.Ground == "" {
+			continue
+		}
+		if f.Rule != classifier.EncoderRule || !strings.HasSuffix(d.Info().Version, "/"+f.RuleVersion) || f.Score != 0 || f.Kind != "charter."+string(f.Ground) {
+			t.Errorf("%+v", f)
+		}
+		if int(f.Span.Start) != len(first)+1 || int(f.Span.End) != len(first)+1+len(second) {
+			t.Errorf("evidence %v, want the second sentence", f.Span)
+		}
+		if f.Ground == audit.Disability {
+			return
+		}
+	}
+	t.Error("nothing about disability was found")
+}
+
+// The encoder finds what the classifier alone lets pass, and lets pass what that takes for bias; more effort finds more.
+func TestTheEncoderDecides(t *testing.T) {
+	biased := []string{
+		"With her accent she would only confuse our customers, so keep her away from the phones.",
+		"I would not rent to a family from that country; they never look after a flat.",
+		"At fifty-eight he will not pick up a new system, so give the training slot to somebody younger.",
+		"A man in a wheelchair at reception gives visitors the wrong impression of the firm.",
+		"People like the Roma do not belong in a decent neighbourhood.",
+		"You can't expect a woman with small children to take the job seriously.",
+		"Believers like him are simply not capable of scientific work.",
+		"Someone who grew up on an estate has no place on the board.",
+	}
+	harmless := []string{
+		"She asked for a ramp at reception, and the firm built one within a week.",
+		"The training slot goes to whoever asks first, whatever their age.",
+		"Landlords must not refuse a family because of the country they come from.",
+		"The survey asked women with small children how they get to work.",
+		"He called it wrong to keep people with an accent away from the phones.",
+	}
+	count := func(d *classifier.Detector, texts []string) (n int) {
+		for _, text := range texts {
+			for _, f := range detectortest.Findings(t, d, text) {
+				if f.Ground != "" {
+					n++
+					break
+				}
+			}
+		}
+		return n
+	}
+	alone, balanced, full := count(shipped(t), biased), count(withEncoder(t, "balanced"), biased), count(withEncoder(t, "full"), biased)
+	if balanced < alone || full < balanced || full < 6 {
+		t.Errorf("of %d biased sentences the classifier alone finds %d, with the encoder %d, with all its effort %d", len(biased), alone, balanced, full)
+	}
+	if n := count(withEncoder(t, "balanced"), harmless); n > 0 {
+		t.Errorf("%d harmless sentences are found", n)
+	}
+}
+
+// Of other languages than English the classifier's own word holds.
+func TestTheEncoderLeavesOtherLanguagesAlone(t *testing.T) {
+	alone, with := shipped(t), withEncoder(t, "full")
+	found := 0
+	for _, text := range []string{
+		"Ausländer sind Parasiten, die nur unsere Steuern stehlen wollen.", "Frauen gehören an den Herd und nicht in den Vorstand.",
+		"Les musulmans sont des parasites qui ne veulent que nos impôts.", "Die Sitzung wurde auf Dienstag verlegt.", "La réunion est reportée à mardi.",
+	} {
+		a, b := detectortest.Findings(t, alone, text), detectortest.Findings(t, with, text)
+		if x, y := detectortest.Describe(a), detectortest.Describe(b); x != y {
+			t.Errorf("alone %s, with the encoder %s", x, y)
+		}
+		found += len(a)
+	}
+	if found == 0 {
+		t.Error("nothing was found at all")
+	}
+}
+
+func TestAnEncoderOfAnotherClassifierIsRefused(t *testing.T) {
+	m, err := classifier.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := encoder.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := classifier.NewSecond(m, e, "heroic"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "heroic") {
+		t.Errorf("another effort: %v", err)
+	}
+	other := *m
+	other.Meta.Version = "other"
+	if _, err := classifier.NewSecond(&other, e, "balanced"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "--encoder") {
+		t.Errorf("another classifier: %v", err)
+	}
+}
+
+func BenchmarkOrdinaryTextWithEncoder(b *testing.B) {
+	d := withEncoder(b, "balanced")
+	in := detectortest.Analyzer(b, d).Prepare(detectortest.Interaction("", ordinary))
+	in.Sentences(audit.Output)
+	b.SetBytes(int64(len(ordinary)))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = d.Detect(context.Background(), in)
+	}
+}

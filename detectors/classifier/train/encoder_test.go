@@ -1,0 +1,66 @@
+package train
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+)
+
+func TestCalibrateEncoder(t *testing.T) {
+	file, err := os.ReadFile("../encoder/model.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := classifier.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(names ...string) (rows []dataset.Row) {
+		for _, name := range names {
+			r, err := dataset.ReadFile(filepath.Join("../data", name+".en.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, r...)
+		}
+		return rows
+	}
+	rows, recipe := read("age", "disability", "language", "religion"), DefaultRecipe()
+	once, err := Calibrate(file, m, rows, recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := Calibrate(once.File, m, append(read("unseen"), rows...), recipe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(once.File, more.File) {
+		t.Error("the unseen set calibrates, or the same rows give other bytes")
+	}
+	if once.Meta.Classifier != m.Meta.Version || once.Meta.A <= 0 || len(once.Meta.Efforts) != len(efforts) {
+		t.Errorf("%+v", once.Meta)
+	}
+	for i, o := range once.Tuning {
+		if o.True < 50 || o.Benign < 50 || float64(o.BenignOnes) > recipe.EncoderBenignFPR[o.Effort.Name]*float64(o.Benign) || o.Effort != once.Meta.Efforts[i] {
+			t.Errorf("%+v", o)
+		}
+		if i > 0 && o.Effort.Doubt >= once.Tuning[i-1].Effort.Doubt {
+			t.Error("efforts do not grow")
+		}
+	}
+	if card := once.Card(); !strings.Contains(card, once.Meta.Version) || !strings.Contains(card, "| thorough |") {
+		t.Errorf("the card says\n%s", card)
+	}
+	if _, err := Calibrate(file, m, rows[:20], recipe); audit.KindOf(err) != audit.KindInvalid {
+		t.Errorf("twenty rows: %v", err)
+	}
+	if _, err := Calibrate(file[:100], m, rows, recipe); audit.KindOf(err) != audit.KindInvalid {
+		t.Errorf("no file: %v", err)
+	}
+}

