@@ -206,7 +206,7 @@ func (c classifierSettings) detector() (*classifier.Detector, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := classifier.NewSecond(m, e, c.Encoder)
+	d, err := classifier.NewWithEncoder(m, e, c.Encoder)
 	if err != nil {
 		return nil, &settingsError{fmt.Errorf("classifier.encoder: %w", errors.Unwrap(err))}
 	}

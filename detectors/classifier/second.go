@@ -18,9 +18,9 @@ type second struct {
 	effort encoder.Effort
 }
 
-// NewSecond makes the detector of a model whose doubts an encoder decides, at one of the encoder's efforts. An encoder that was
+// NewWithEncoder makes the detector of a model whose doubts an encoder decides, at one of the encoder's efforts. An encoder that was
 // calibrated with another model is an error of KindInvalid.
-func NewSecond(m *Model, e *encoder.Model, effort string) (*Detector, error) {
+func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error) {
 	const op = "classifier: new with encoder"
 	f, ok := e.Meta.Effort(effort)
 	if !ok {

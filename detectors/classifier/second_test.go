@@ -21,7 +21,7 @@ func withEncoder(t testing.TB, effort string) *classifier.Detector {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := classifier.NewSecond(m, e, effort)
+	d, err := classifier.NewWithEncoder(m, e, effort)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +122,12 @@ func TestAnEncoderOfAnotherClassifierIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := classifier.NewSecond(m, e, "heroic"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "heroic") {
+	if _, err := classifier.NewWithEncoder(m, e, "heroic"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "heroic") {
 		t.Errorf("another effort: %v", err)
 	}
 	other := *m
 	other.Meta.Version = "other"
-	if _, err := classifier.NewSecond(&other, e, "balanced"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "--encoder") {
+	if _, err := classifier.NewWithEncoder(&other, e, "balanced"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "--encoder") {
 		t.Errorf("another classifier: %v", err)
 	}
 }

@@ -7,6 +7,7 @@ one. The order of batches is a function of seed and step alone.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -46,8 +47,9 @@ def rows(a, big, tok):
     with open(a.labels, encoding="utf-8") as f:
         texts += [json.loads(line)["text"] for line in f][: a.sample or None]
     ids, begun = data.encode(tok, texts), time.monotonic()
-    cache = pathlib.Path(a.out) / "said.npy"
-    if cache.exists() and len(np.load(cache, mmap_mode="r")) == len(ids):
+    of = hashlib.sha256("\n".join(texts).encode() + big["head.weight"].tobytes()).hexdigest()[:12]
+    cache = pathlib.Path(a.out) / f"said-{of}.npy"
+    if cache.exists():
         said = 1 / (1 + np.exp(-np.load(cache)))
     else:
         told = [0]

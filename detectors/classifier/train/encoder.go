@@ -58,7 +58,7 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	for _, f := range efforts {
 		f.Threshold = 1
 		e.Meta.Efforts, e.Meta.Classifier = []encoder.Effort{f}, m.Meta.Version
-		d, err := classifier.NewSecond(m, e, f.Name)
+		d, err := classifier.NewWithEncoder(m, e, f.Name)
 		if err != nil {
 			return nil, err
 		}
