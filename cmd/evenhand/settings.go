@@ -214,18 +214,23 @@ func (c classifierSettings) detector() (*classifier.Detector, error) {
 }
 
 func (c classifierSettings) loadEncoder() (*encoder.Model, error) {
-	if c.EncoderModel == "" {
-		return encoder.Shipped()
+	return readModel("classifier.encoder_model", c.EncoderModel, encoder.Decode, encoder.Shipped)
+}
+
+// readModel reads the model of a setting's file; without one it is the program's.
+func readModel[T any](key, path string, decode func([]byte) (*T, error), shipped func() (*T, error)) (*T, error) {
+	if path == "" {
+		return shipped()
 	}
-	b, err := os.ReadFile(c.EncoderModel)
+	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, &settingsError{fmt.Errorf("classifier.encoder_model: %w", err)}
+		return nil, &settingsError{fmt.Errorf("%s: %w", key, err)}
 	}
-	e, err := encoder.Decode(b)
+	m, err := decode(b)
 	if err != nil {
-		return nil, &settingsError{fmt.Errorf("classifier.encoder_model: %w", errors.Unwrap(err))}
+		return nil, &settingsError{fmt.Errorf("%s: %w", key, errors.Unwrap(err))}
 	}
-	return e, nil
+	return m, nil
 }
 
 func (c classifierSettings) validate() error {
@@ -237,18 +242,7 @@ func (c classifierSettings) validate() error {
 
 // load reads the model.
 func (c classifierSettings) load() (*classifier.Model, error) {
-	if c.Model == "" {
-		return classifier.Shipped()
-	}
-	b, err := os.ReadFile(c.Model)
-	if err != nil {
-		return nil, &settingsError{fmt.Errorf("classifier.model: %w", err)}
-	}
-	m, err := classifier.Decode(b)
-	if err != nil {
-		return nil, &settingsError{fmt.Errorf("classifier.model: %w", errors.Unwrap(err))}
-	}
-	return m, nil
+	return readModel("classifier.model", c.Model, classifier.Decode, classifier.Shipped)
 }
 
 type piiSettings struct {

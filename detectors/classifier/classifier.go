@@ -111,14 +111,13 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 			}
 			d.model.judge(&b.net, ts, first, named)
 			for h, z := range b.net.heads {
-				p, yes := d.model.answer(Head(h), first, z)
 				if Head(h) == Bias && d.second != nil {
-					if yes || d.second.doubts(first, z) {
-						open.add(doubt{s, ts[0].start, ts[len(ts)-1].end, z, p, yes})
+					if x, ask := d.doubt(s, ts, first, z); ask {
+						open.add(x)
 					}
 					continue
 				}
-				if yes && p > tops[h].probability {
+				if p, yes := d.model.answer(Head(h), first, z); yes && p > tops[h].probability {
 					tops[h], any = best{sentence: s, from: int(ts[0].start), probability: p}, true
 				}
 			}
@@ -287,14 +286,13 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
 			if Head(h) == Bias && d.second != nil {
-				x := doubt{s, ts[0].start, ts[len(ts)-1].end, z, p, yes}
-				ask := yes || d.second.doubts(first, z)
+				x, ask := d.doubt(s, ts, first, z)
 				if ask {
+					d.second.ask(text, &x)
 					open.add(x)
 				}
-				yes = false
-				if top := d.second.ask(text, &x, ask); top.said != nil {
-					p, grounds = top.probability, func([]token) []audit.Ground { return top.said.Grounds() }
+				if p, yes = x.probability, false; x.said != nil {
+					grounds = func([]token) []audit.Ground { return x.said.Grounds() }
 				} else if d.second.model.English(text[x.from:x.to]) {
 					p *= unasked
 				}

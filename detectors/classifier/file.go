@@ -2,22 +2,18 @@ package classifier
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/modelfile"
 )
 
-// A model file: magic, length of the header (4 bytes, little endian), the header as JSON, the number of words in
-// the list (4 bytes), numbers in the order of sections, SHA-256 of all before it. Dense layers are bytes too, with a scale for each output channel.
+// A model file, in the frame of package modelfile: the number of words in the list (4 bytes, little endian), numbers in the order of sections. Dense layers are bytes too, with a scale for each output channel.
 const (
-	magic     = "EVENHAND-T0/3\n"
-	maxHeader = 1 << 16
+	magic = "EVENHAND-T0/3\n"
 	// MaxFile is the size that a model file may have.
 	MaxFile = 8 << 20
 )
@@ -128,21 +124,16 @@ func (d *dense) fill() {
 
 // Encode writes the model file. The same model gives the same bytes.
 func (m *Model) Encode() ([]byte, error) {
-	header, err := json.Marshal(m.Meta)
-	if err != nil {
-		return nil, audit.E("classifier: encode", audit.KindInternal, err)
-	}
 	var b bytes.Buffer
-	b.WriteString(magic)
-	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(header))))
-	b.Write(header)
 	b.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(m.words))))
 	for _, part := range m.sections() {
 		_ = binary.Write(&b, binary.LittleEndian, part) // into memory: cannot fail
 	}
-	sum := sha256.Sum256(b.Bytes())
-	b.Write(sum[:])
-	return b.Bytes(), nil
+	file, err := modelfile.Seal(magic, m.Meta, b.Bytes())
+	if err != nil {
+		return nil, audit.E("classifier: encode", audit.KindInternal, err)
+	}
+	return file, nil
 }
 
 // sections are the numbers of a file, in order; pointers and slices, to be read into.
@@ -170,33 +161,25 @@ func decode(file []byte) (*Model, error) {
 	if len(file) > MaxFile {
 		return nil, fmt.Errorf("%d bytes, more than %d", len(file), MaxFile)
 	}
-	body, ok := bytes.CutPrefix(file, []byte(magic))
-	if !ok || len(body) < 4+sha256.Size {
-		return nil, errors.New("not a model file of this version")
+	var meta Meta
+	parts, version, err := modelfile.Open(file, magic, &meta)
+	if err != nil {
+		return nil, err
 	}
-	end := len(file) - sha256.Size
-	sum := sha256.Sum256(file[:end])
-	if !bytes.Equal(sum[:], file[end:]) {
-		return nil, errors.New("the digest does not fit: the file is damaged")
+	if len(parts) < 4 {
+		return nil, errors.New("the number of words is cut off")
 	}
-	body = body[:len(body)-sha256.Size]
-	size := binary.LittleEndian.Uint32(body)
-	if body = body[4:]; size > maxHeader || int(size)+4 > len(body) {
-		return nil, fmt.Errorf("a header of %d bytes", size)
-	}
-	n := binary.LittleEndian.Uint32(body[size:])
+	n := binary.LittleEndian.Uint32(parts)
 	if n > maxWords {
 		return nil, fmt.Errorf("%d words, more than %d", n, maxWords)
 	}
 	m := &Model{
+		Meta:  meta,
 		words: make([]uint32, n), own: make([]int8, n*dim), ownScale: make([]float32, n),
 		gate: make([]int8, 1<<gateBits), embed: make([]int8, dim<<embedBits), embedScale: make([]float32, 1<<embedBits),
 		ground: make([]int8, NumGrounds<<groundBits), groundWord: make([]int8, n*NumGrounds), conv1: newDense(window * dim), conv2: newDense(window * channels),
 	}
-	if err := json.Unmarshal(body[:size], &m.Meta); err != nil {
-		return nil, fmt.Errorf("header: %w", err)
-	}
-	r := bytes.NewReader(body[size+4:])
+	r := bytes.NewReader(parts[4:])
 	for i, part := range m.sections() {
 		if err := binary.Read(r, binary.LittleEndian, part); err != nil {
 			return nil, fmt.Errorf("section %d is cut off", i)
@@ -207,7 +190,7 @@ func decode(file []byte) (*Model, error) {
 	if r.Len() > 0 {
 		return nil, fmt.Errorf("%d bytes too many", r.Len())
 	}
-	m.Meta.Version = hex.EncodeToString(sum[:6])
+	m.Meta.Version = version
 	return m, m.validate()
 }
 
@@ -220,7 +203,7 @@ func (m *Model) validate() error {
 		if t.Name != Head(h).String() {
 			return fmt.Errorf("head %d is %q, want %q", h, t.Name, Head(h))
 		}
-		if !(t.Threshold > 0 && t.Threshold <= 1) || t.A <= 0 || !finite(t.A, t.B) {
+		if !(t.Threshold > 0 && t.Threshold <= 1) || t.A <= 0 || !modelfile.Finite(t.A, t.B) {
 			return fmt.Errorf("head %s: threshold %v, a %v, b %v", t.Name, t.Threshold, t.A, t.B)
 		}
 	}
@@ -229,7 +212,7 @@ func (m *Model) validate() error {
 			return errors.New("the words are not in order")
 		}
 	}
-	if !finite(m.Meta.Gate, m.Meta.Unnamed) || !(m.Meta.Ground > 0 && m.Meta.Ground <= 1) {
+	if !modelfile.Finite(m.Meta.Gate, m.Meta.Unnamed) || !(m.Meta.Ground > 0 && m.Meta.Ground <= 1) {
 		return fmt.Errorf("gate %v, unnamed %v, ground %v", m.Meta.Gate, m.Meta.Unnamed, m.Meta.Ground)
 	}
 	groups := [][]float32{{m.gateScale, m.gateBias, m.groundUnit, m.groundWordUnit}, m.ownScale, m.embedScale, m.bias1[:], m.bias2[:], m.conv1.scales[:], m.conv2.scales[:], m.outBias[:], m.skip[:], m.groundBias[:]}
@@ -238,19 +221,10 @@ func (m *Model) validate() error {
 	}
 	for _, g := range groups {
 		for _, v := range g {
-			if !finite(float64(v)) {
+			if !modelfile.Finite(float64(v)) {
 				return errors.New("a number is not finite")
 			}
 		}
 	}
 	return nil
-}
-
-func finite(vs ...float64) bool {
-	for _, v := range vs {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
 }

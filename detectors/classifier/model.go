@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
 // Sizes of the model. They are part of the file's format.
@@ -33,7 +34,7 @@ const (
 	NumHeads int = iota
 )
 
-var headNames = [NumHeads]string{"bias", "toxicity", "violence", "self_harm", "illegal_instructions", "hallucination_indicator"}
+var headNames [NumHeads]string = encoder.Heads // the same heads, in the same order
 
 // String gives the head's name, as rule ids and reports have it.
 func (h Head) String() string { return headNames[h] }

@@ -36,18 +36,19 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 
 func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort.Name }
 
-// doubts tells whether a sentence is asked about, by its first score and its logit of bias.
-func (s *second) doubts(first, logit float32) bool {
-	return float64(first) >= s.effort.Gate && float64(logit) > s.effort.Doubt
+// doubt is a sentence, or a window of a long one, with the classifier's answer and, once it was asked, the encoder's.
+type doubt struct {
+	best
+	to    int32 // the window's end
+	logit float32
+	yes   bool // the classifier's answer
 }
 
-// doubt is a sentence, or a window of a long one, that is asked about.
-type doubt struct {
-	sentence    detectors.Sentence
-	from, to    int32 // bytes of the window
-	logit       float32
-	probability float64 // the model's
-	yes         bool    // the model's answer
+// doubt gives a window, and tells whether the encoder is asked about it.
+func (d *Detector) doubt(s detectors.Sentence, ts []token, first, logit float32) (x doubt, ask bool) {
+	p, yes := d.model.answer(Bias, first, logit)
+	x = doubt{best{sentence: s, from: int(ts[0].start), probability: p}, ts[len(ts)-1].end, logit, yes}
+	return x, yes || float64(first) >= d.second.effort.Gate && float64(logit) > d.second.effort.Doubt
 }
 
 // doubts are the strongest of a text. More are not asked about, so that no text costs more than four sentences.
@@ -73,25 +74,25 @@ func (l *doubts) add(x doubt) {
 func (s *second) decide(text string, open *doubts) (top best) {
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		b := s.ask(text, x, true)
-		if b.said != nil && b.probability <= s.effort.Threshold || b.said == nil && !x.yes {
+		s.ask(text, x)
+		if x.said != nil && x.probability <= s.effort.Threshold || x.said == nil && !x.yes {
 			continue
 		}
-		if b.probability > top.probability {
-			top = b
+		if x.probability > top.probability {
+			top = x.best
 		}
 	}
 	return top
 }
 
-// ask asks about an English sentence; of another language, and where ask is false, the model's own probability holds.
-func (s *second) ask(text string, x *doubt, ask bool) best {
-	b := best{sentence: x.sentence, from: int(x.from), probability: x.probability}
-	if sentence := text[x.from:x.to]; ask && s.model.English(sentence) {
-		said := s.model.Read(sentence)
-		b.said, b.probability = &said, s.model.Meta.Probability(said[0])
+// ask asks about an English sentence, once; of another language the classifier's own probability holds.
+func (s *second) ask(text string, x *doubt) {
+	sentence := text[x.from:x.to]
+	if x.said != nil || !s.model.English(sentence) {
+		return
 	}
-	return b
+	said := s.model.Read(sentence)
+	x.said, x.probability = &said, s.model.Meta.Probability(said[0])
 }
 
 // Asked gives the highest logit of bias that the encoder gives to a sentence that it is asked about; false where it is asked about
@@ -103,14 +104,14 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logit float32, o
 	var open doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
-		z := b.net.heads[Bias]
-		if p, yes := d.model.answer(Bias, first, z); yes || d.second.doubts(first, z) {
-			open.add(doubt{s, ts[0].start, ts[len(ts)-1].end, z, p, yes})
+		if x, ask := d.doubt(s, ts, first, b.net.heads[Bias]); ask {
+			open.add(x)
 		}
 	})
 	for i := range open.list[:open.n] {
-		if top := d.second.ask(text, &open.list[i], true); top.said != nil && (!ok || top.said[0] > logit) {
-			logit, ok = top.said[0], true
+		x := &open.list[i]
+		if d.second.ask(text, x); x.said != nil && (!ok || x.said[0] > logit) {
+			logit, ok = x.said[0], true
 		}
 	}
 	return logit, ok

@@ -1,7 +1,6 @@
 package classifier_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/evenhand/evenhand/detectors/detectortest"
 )
 
-func withEncoder(t testing.TB, effort string) *classifier.Detector {
+func models(t testing.TB) (*classifier.Model, *encoder.Model) {
 	t.Helper()
 	m, err := classifier.Shipped()
 	if err != nil {
@@ -21,6 +20,12 @@ func withEncoder(t testing.TB, effort string) *classifier.Detector {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return m, e
+}
+
+func withEncoder(t testing.TB, effort string) *classifier.Detector {
+	t.Helper()
+	m, e := models(t)
 	d, err := classifier.NewWithEncoder(m, e, effort)
 	if err != nil {
 		t.Fatal(err)
@@ -114,14 +119,7 @@ func TestTheEncoderLeavesOtherLanguagesAlone(t *testing.T) {
 }
 
 func TestAnEncoderOfAnotherClassifierIsRefused(t *testing.T) {
-	m, err := classifier.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := encoder.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, e := models(t)
 	if _, err := classifier.NewWithEncoder(m, e, "heroic"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "heroic") {
 		t.Errorf("another effort: %v", err)
 	}
@@ -132,13 +130,4 @@ func TestAnEncoderOfAnotherClassifierIsRefused(t *testing.T) {
 	}
 }
 
-func BenchmarkOrdinaryTextWithEncoder(b *testing.B) {
-	d := withEncoder(b, "balanced")
-	in := detectortest.Analyzer(b, d).Prepare(detectortest.Interaction("", ordinary))
-	in.Sentences(audit.Output)
-	b.SetBytes(int64(len(ordinary)))
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = d.Detect(context.Background(), in)
-	}
-}
+func BenchmarkOrdinaryTextWithEncoder(b *testing.B) { ordinaryText(b, withEncoder(b, "balanced")) }

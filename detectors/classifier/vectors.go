@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/modelfile"
 )
 
 // Limits of a file of vectors: a model with more words would be over MaxFile.
@@ -67,7 +68,7 @@ func readVectors(r *bufio.Reader) (*Vectors, error) {
 		return nil, fmt.Errorf("numbers: %w", err)
 	}
 	for _, f := range all {
-		if !finite(float64(f)) {
+		if !modelfile.Finite(float64(f)) {
 			return nil, fmt.Errorf("a number is %v", f)
 		}
 	}

@@ -56,6 +56,43 @@
 	VPSHUFD      $0x01, X0, X1; \
 	VADDSS       X1, X0, X0
 
+// The addresses of a tile's four rows, R8 bytes apart: SI, R10, R11, R12.
+#define FOUR_ROWS \
+	LEAQ (SI)(R8*1), R10;  \
+	LEAQ (SI)(R8*2), R11;  \
+	LEAQ (R10)(R8*2), R12
+
+#define NEXT_FOUR_BYTES \
+	ADDQ $4, SI;  \
+	ADDQ $4, R10; \
+	ADDQ $4, R11; \
+	ADDQ $4, R12
+
+// A tile's sums, two registers a row.
+#define CLEAR \
+	VXORPS Y0, Y0, Y0; \
+	VXORPS Y1, Y1, Y1; \
+	VXORPS Y2, Y2, Y2; \
+	VXORPS Y3, Y3, Y3; \
+	VXORPS Y4, Y4, Y4; \
+	VXORPS Y5, Y5, Y5; \
+	VXORPS Y6, Y6, Y6; \
+	VXORPS Y7, Y7, Y7
+
+// A tile's sums to four rows from DX on, R9 bytes apart.
+#define STORE \
+	VMOVUPS Y0, (DX); \
+	VMOVUPS Y1, 32(DX); \
+	ADDQ R9, DX; \
+	VMOVUPS Y2, (DX); \
+	VMOVUPS Y3, 32(DX); \
+	ADDQ R9, DX; \
+	VMOVUPS Y4, (DX); \
+	VMOVUPS Y5, 32(DX); \
+	ADDQ R9, DX; \
+	VMOVUPS Y6, (DX); \
+	VMOVUPS Y7, 32(DX)
+
 // func matrixVNNI(y *int32, yStride int, x *uint8, stride int, w *int8, k4 int)
 TEXT ·matrixVNNI(SB), NOSPLIT, $0-48
 	MOVQ   y+0(FP), DX
@@ -64,9 +101,7 @@ TEXT ·matrixVNNI(SB), NOSPLIT, $0-48
 	MOVQ   stride+24(FP), R8
 	MOVQ   w+32(FP), DI
 	MOVQ   k4+40(FP), CX
-	LEAQ   (SI)(R8*1), R10
-	LEAQ   (SI)(R8*2), R11
-	LEAQ   (R10)(R8*2), R12
+	FOUR_ROWS
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
@@ -92,10 +127,7 @@ four:
 	VPDPBUSD     Z8, Z13, Z6
 	VPDPBUSD     Z9, Z13, Z7
 	ADDQ         $128, DI
-	ADDQ         $4, SI
-	ADDQ         $4, R10
-	ADDQ         $4, R11
-	ADDQ         $4, R12
+	NEXT_FOUR_BYTES
 	DECQ         CX
 	JNZ          four
 
@@ -140,20 +172,11 @@ half:
 	MOVQ  y+0(FP), DX
 	ADDQ  BX, DX
 	MOVQ  x+16(FP), SI
-	LEAQ  (SI)(R8*1), R10
-	LEAQ  (SI)(R8*2), R11
-	LEAQ  (R10)(R8*2), R12
+	FOUR_ROWS
 	MOVQ  w+32(FP), DI
 	ADDQ  BX, DI
 	MOVQ  k4+40(FP), CX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
+	CLEAR
 
 bytes:
 	VMOVDQU (DI), Y9
@@ -169,24 +192,11 @@ bytes:
 	DOT((R11), Y4, Y5)
 	DOT((R12), Y6, Y7)
 	ADDQ    $128, DI
-	ADDQ    $4, SI
-	ADDQ    $4, R10
-	ADDQ    $4, R11
-	ADDQ    $4, R12
+	NEXT_FOUR_BYTES
 	DECQ    CX
 	JNZ     bytes
 
-	VMOVDQU Y0, (DX)
-	VMOVDQU Y1, 32(DX)
-	ADDQ    R9, DX
-	VMOVDQU Y2, (DX)
-	VMOVDQU Y3, 32(DX)
-	ADDQ    R9, DX
-	VMOVDQU Y4, (DX)
-	VMOVDQU Y5, 32(DX)
-	ADDQ    R9, DX
-	VMOVDQU Y6, (DX)
-	VMOVDQU Y7, 32(DX)
+	STORE
 	ADDQ    $64, BX
 	CMPQ    BX, $128
 	JNE     half
@@ -208,17 +218,8 @@ TEXT ·matrixFloatAVX2(SB), NOSPLIT, $0-48
 	MOVQ   stride+24(FP), R8
 	MOVQ   w+32(FP), DI
 	MOVQ   k+40(FP), CX
-	LEAQ   (SI)(R8*1), R10
-	LEAQ   (SI)(R8*2), R11
-	LEAQ   (R10)(R8*2), R12
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
+	FOUR_ROWS
+	CLEAR
 
 one:
 	VMOVUPS (DI), Y8
@@ -228,24 +229,11 @@ one:
 	ROW((R11), Y4, Y5)
 	ROW((R12), Y6, Y7)
 	ADDQ    $64, DI
-	ADDQ    $4, SI
-	ADDQ    $4, R10
-	ADDQ    $4, R11
-	ADDQ    $4, R12
+	NEXT_FOUR_BYTES
 	DECQ    CX
 	JNZ     one
 
-	VMOVUPS Y0, (DX)
-	VMOVUPS Y1, 32(DX)
-	ADDQ    R9, DX
-	VMOVUPS Y2, (DX)
-	VMOVUPS Y3, 32(DX)
-	ADDQ    R9, DX
-	VMOVUPS Y4, (DX)
-	VMOVUPS Y5, 32(DX)
-	ADDQ    R9, DX
-	VMOVUPS Y6, (DX)
-	VMOVUPS Y7, 32(DX)
+	STORE
 	VZEROUPPER
 	RET
 

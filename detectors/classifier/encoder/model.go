@@ -9,11 +9,7 @@
 package encoder
 
 import (
-	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +20,7 @@ import (
 	"unsafe"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/modelfile"
 )
 
 // MaxTokens of a sentence, beginning and end among them; what comes after is not looked at.
@@ -117,13 +114,10 @@ type linear struct {
 	scales, sums, bias []float32
 }
 
-const (
-	magic     = "EVENHAND-T1/1\n" // also in tools/train/export.py
-	maxHeader = 1 << 16
-)
+const magic = "EVENHAND-T1/1\n" // also in tools/train/export.py
 
-// Decode reads a model file: magic, the header's length (uint32) and JSON, vocabulary (its length and text), numbers in the order
-// of sections, SHA-256 of all before it; little-endian. Bytes of the file are used as they are, so file must not change. Errors
+// Decode reads a model file, in the frame of package modelfile: vocabulary (its length and text), numbers in the order
+// of sections; little-endian. Bytes of the file are used as they are, so file must not change. Errors
 // are of audit.KindInvalid.
 func Decode(file []byte) (*Model, error) {
 	m, err := decode(file)
@@ -134,23 +128,12 @@ func Decode(file []byte) (*Model, error) {
 }
 
 func decode(file []byte) (*Model, error) {
-	body, ok := bytes.CutPrefix(file, []byte(magic))
-	if !ok || len(body) < 8+sha256.Size {
-		return nil, errors.New("not a model file of this version")
-	}
-	end := len(file) - sha256.Size
-	sum := sha256.Sum256(file[:end])
-	if !bytes.Equal(sum[:], file[end:]) {
-		return nil, errors.New("the digest does not fit: the file is damaged")
-	}
-	c := &cursor{rest: body[:len(body)-sha256.Size]}
-	head := c.text(maxHeader)
 	m := &Model{}
-	if c.err == nil {
-		if err := json.Unmarshal([]byte(head), &m.Meta); err != nil {
-			return nil, fmt.Errorf("header: %w", err)
-		}
+	parts, version, err := modelfile.Open(file, magic, &m.Meta)
+	if err != nil {
+		return nil, err
 	}
+	c := &cursor{rest: parts}
 	t := &m.Meta
 	if t.Layers < 1 || t.Layers > 24 || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < column || t.Inner > 4096 || t.Inner%column != 0 ||
 		t.Pieces <= lastID || t.Pieces > 1<<17 || len(t.Outputs) != NumOutputs {
@@ -166,37 +149,29 @@ func decode(file []byte) (*Model, error) {
 		return nil, c.err
 	case len(c.rest) > 0:
 		return nil, fmt.Errorf("%d bytes too many", len(c.rest))
-	case !c.finite || !finite(t.A, t.B):
+	case !c.finite || !modelfile.Finite(t.A, t.B):
 		return nil, errors.New("a number is not finite")
 	case !slices.Equal(t.Outputs, outputs()):
 		return nil, fmt.Errorf("outputs %v, want %v", t.Outputs, outputs())
 	}
 	for _, e := range t.Efforts {
-		if !finite(e.Gate, e.Doubt) || !(e.Threshold > 0 && e.Threshold <= 1) {
+		if !modelfile.Finite(e.Gate, e.Doubt) || !(e.Threshold > 0 && e.Threshold <= 1) {
 			return nil, fmt.Errorf("effort %s: gate %v, doubt %v, threshold %v", e.Name, e.Gate, e.Doubt, e.Threshold)
 		}
 	}
 	m.pieces = newPieces(vocabulary)
-	t.Version = hex.EncodeToString(sum[:6])
+	t.Version = version
 	m.pool.New = func() any { return newScratch(t) }
 	return m, nil
 }
 
 // Retuned gives the file with another header: what calibration found.
 func Retuned(file []byte, t Meta) ([]byte, error) {
-	if _, err := decode(file); err != nil {
-		return nil, err
-	}
-	rest := file[len(magic):]
-	old := binary.LittleEndian.Uint32(rest)
-	head, err := json.Marshal(t)
+	parts, _, err := modelfile.Open(file, magic, &Meta{})
 	if err != nil {
-		return nil, err
+		return nil, audit.E("encoder: retune", audit.KindInvalid, err)
 	}
-	out := binary.LittleEndian.AppendUint32([]byte(magic), uint32(len(head)))
-	out = append(append(out, head...), rest[4+old:len(rest)-sha256.Size]...)
-	sum := sha256.Sum256(out)
-	return append(out, sum[:]...), nil
+	return modelfile.Seal(magic, t, parts)
 }
 
 // cursor reads a file's parts.
@@ -246,7 +221,7 @@ func (c *cursor) floats(n int) []float32 {
 	out := make([]float32, n)
 	for i := range out {
 		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		c.finite = c.finite && finite(float64(out[i]))
+		c.finite = c.finite && modelfile.Finite(float64(out[i]))
 	}
 	return out
 }
@@ -272,13 +247,4 @@ func (c *cursor) sections(m *Model) {
 		})
 	}
 	m.out, m.outBias = c.floats(t.Width*len(t.Outputs)), c.floats(len(t.Outputs))
-}
-
-func finite(vs ...float64) bool {
-	for _, v := range vs {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return false
-		}
-	}
-	return true
 }

@@ -193,20 +193,23 @@ func (r *Recipe) threshold(js []judged, h classifier.Head, m *classifier.Model, 
 		out.WithoutThreshold = true
 		return 1, 0
 	}
-	// Rounded up to whole thousandths, so that thresholds read well and do not hang on one text.
-	threshold = math.Ceil(1000*max(above(ordinary, r.OrdinaryFPR), above(benign, r.BenignFPR), 0.5)) / 1000
-	threshold = min(threshold, 0.999)
-	count := func(ps []float64) (n int) {
-		for _, p := range ps {
-			if p > threshold {
-				n++
-			}
-		}
-		return n
-	}
-	out.OrdinaryFlagged, out.BenignFlagged = count(ordinary), count(benign)
-	out.Recall = float64(count(right)) / float64(out.True)
+	threshold = thousandths(max(above(ordinary, r.OrdinaryFPR), above(benign, r.BenignFPR), 0.5))
+	out.OrdinaryFlagged, out.BenignFlagged = exceeding(ordinary, threshold), exceeding(benign, threshold)
+	out.Recall = float64(exceeding(right, threshold)) / float64(out.True)
 	return threshold, float64(out.OrdinaryFlagged) / float64(len(ordinary))
+}
+
+// thousandths rounds a threshold up, so that thresholds read well and do not hang on one text.
+func thousandths(threshold float64) float64 { return min(math.Ceil(1000*threshold)/1000, 0.999) }
+
+// exceeding counts the scores above a threshold.
+func exceeding(ps []float64, threshold float64) (n int) {
+	for _, p := range ps {
+		if p > threshold {
+			n++
+		}
+	}
+	return n
 }
 
 // above is the lowest value that at most a share of the scores exceed.

@@ -104,18 +104,9 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 				benign = append(benign, p)
 			}
 		}
-		f.Threshold = math.Ceil(1000*max(above(ordinary, r.OrdinaryFPR), above(benign, r.EncoderBenignFPR[f.Name]), 0.3)) / 1000
-		f.Threshold = min(f.Threshold, 0.999)
-		count := func(ps []float64) (n int) {
-			for _, p := range ps {
-				if p > f.Threshold {
-					n++
-				}
-			}
-			return n
-		}
+		f.Threshold = thousandths(max(above(ordinary, r.OrdinaryFPR), above(benign, r.EncoderBenignFPR[f.Name]), 0.3))
 		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
-		out.Found, out.OrdinaryFound, out.BenignOnes = count(right), count(ordinary), count(benign)
+		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, f.Threshold), exceeding(ordinary, f.Threshold), exceeding(benign, f.Threshold)
 		if len(ordinary) > 0 {
 			f.FPR = float64(out.OrdinaryFound) / float64(len(ordinary))
 		}
