@@ -38,9 +38,19 @@ const ID = "classifier"
 // Detector is safe for concurrent use.
 type Detector struct {
 	model  *Model
-	second *second   // nil: the model decides alone
-	gate   float64   // first scores below it end the look at a sentence
+	second *second // nil: the model decides alone
+	gates  gates
 	pool   sync.Pool // *buffers
+}
+
+// gates are the first scores below which the look at a sentence ends.
+type gates struct{ named, unnamed float64 }
+
+func (g *gates) of(named bool) float64 {
+	if named {
+		return g.named
+	}
+	return g.unnamed
 }
 
 type buffers struct {
@@ -51,7 +61,7 @@ type buffers struct {
 
 // New makes the detector of a model that decides alone.
 func New(m *Model) *Detector {
-	d := &Detector{model: m, gate: m.Meta.Gate}
+	d := &Detector{model: m, gates: gates{m.Meta.Gate, m.Meta.Gate}}
 	d.pool.New = func() any { return new(buffers) }
 	return d
 }
@@ -106,13 +116,13 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 		var open doubts
 		any := false
 		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
-			if float64(first) < d.gate {
+			if float64(first) < d.gates.of(named) {
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
 			for h, z := range b.net.heads {
 				if Head(h) == Bias && d.second != nil {
-					if x, ask := d.doubt(s, ts, first, z); ask {
+					if x, ask := d.doubt(s, ts, first, z, named); ask {
 						open.add(x)
 					}
 					continue
@@ -123,7 +133,7 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 			}
 		})
 		if open.n > 0 {
-			tops[Bias] = d.second.decide(text, &open)
+			tops[Bias] = d.second.decide(text, in.Sentences(side), &open)
 			any = any || tops[Bias].probability > 0
 		}
 		if any {
@@ -286,9 +296,9 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
 			if Head(h) == Bias && d.second != nil {
-				x, ask := d.doubt(s, ts, first, z)
+				x, ask := d.doubt(s, ts, first, z, named)
 				if ask {
-					d.second.ask(text, &x)
+					d.second.ask(text, in.Sentences(side), &x)
 					open.add(x)
 				}
 				if p, yes = x.probability, false; x.said != nil {
@@ -308,7 +318,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 		}
 	})
 	if open.n > 0 {
-		out.Flagged[Bias] = d.second.decide(text, &open).probability > 0
+		out.Flagged[Bias] = d.second.decide(text, in.Sentences(side), &open).probability > 0
 	}
 	return out
 }

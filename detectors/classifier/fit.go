@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/kernel"
 )
 
 // Example is one text to learn from. Its sentences are in normal form.
@@ -229,7 +230,7 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 				}
 			}
 			clear(x)
-			groundWords(w.words, ts, func(row int) { addTimes(x, 1/norm(len(ts)), o.Vectors.of(row)) })
+			groundWords(w.words, ts, func(row int) { kernel.Axpy(x, 1/norm(len(ts)), o.Vectors.of(row)) })
 			for g := range z {
 				z[g] = addDot(float32(z[g]*unit)+w.groundBias[g], x, project[g*size:])
 			}
@@ -242,7 +243,7 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 				d := s.weight[Bias] * (float32(p) - want[g])
 				w.groundBias[g] -= 0.0005 * d
 				z[g] = float32(d * unit)
-				addTimes(grad[g*size:(g+1)*size], d, x)
+				kernel.Axpy(grad[g*size:], d, x)
 			}
 			weight += float64(s.weight[Bias])
 			step := float32(rate) / float32(epoch+1)

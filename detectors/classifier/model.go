@@ -6,6 +6,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
+	"github.com/evenhand/evenhand/detectors/classifier/kernel"
 )
 
 // Sizes of the model. They are part of the file's format.
@@ -15,6 +16,7 @@ const (
 	dim        = 64 // numbers of an embedding
 	groundBits = 14 // buckets of the grounds' features
 	window     = 3  // tokens that a convolution sees
+	channels   = 64 // outputs of each convolution
 )
 
 // NumGrounds is the number of protected grounds.
@@ -167,6 +169,7 @@ func groundWords(list []uint32, ts []token, use func(row int)) {
 type scratch struct {
 	x     [(maxTokens + 2) * dim]float32
 	h1    [(maxTokens + 2) * channels]float32
+	h2    [maxTokens * channels]float32
 	pool  [channels]float32
 	at    [channels]int32 // token of each maximum
 	heads [NumHeads]float32
@@ -186,7 +189,7 @@ func (t *token) features() (rows [3]uint32, n int) {
 // look runs the network over at most maxTokens tokens and leaves the heads' logits in s.
 func (m *Model) look(s *scratch, ts []token, first float32) {
 	n := len(ts)
-	clear(s.x[:(n+2)*dim])
+	clear(s.x[:min(n+2+kernel.Tile, maxTokens+2)*dim])
 	for i := range ts {
 		x := s.x[(i+1)*dim : (i+2)*dim]
 		if r, ok := slices.BinarySearch(m.words, ts[i].word); ok {
@@ -218,27 +221,33 @@ func addRow(x []float32, table []int8, scales []float32, row int) {
 
 // convolve runs both layers over the n embeddings in s.x, and takes the maximum of each channel.
 func convolve(s *scratch, n int, conv1 []float32, bias1 *[channels]float32, conv2 []float32, bias2 *[channels]float32) {
-	clear(s.h1[:channels])
-	clear(s.h1[(n+1)*channels : (n+2)*channels])
-	for i := range n {
-		h := (*[channels]float32)(s.h1[(i+1)*channels:])
-		*h = *bias1
-		addRows(h, &conv1[0], &s.x[i*dim], window*dim)
-		for c, v := range h {
-			if v < 0 {
-				h[c] = 0
-			}
-		}
+	rows := (n + kernel.Tile - 1) / kernel.Tile * kernel.Tile
+	h1 := s.h1[channels:][:rows*channels]
+	layer(h1, s.x[:], dim, conv1, bias1)
+	for i, v := range h1 {
+		h1[i] = max(v, 0)
 	}
+	clear(s.h1[:channels])
+	clear(s.h1[(n+1)*channels:][:channels])
+	layer(s.h2[:rows*channels], s.h1[:], channels, conv2, bias2)
 	clear(s.pool[:])
 	for i := range n {
-		h := *bias2
-		addRows(&h, &conv2[0], &s.h1[i*channels], window*channels)
-		for c, v := range h {
+		for c, v := range s.h2[i*channels:][:channels] {
 			if v > s.pool[c] {
 				s.pool[c], s.at[c] = v, int32(i)
 			}
 		}
+	}
+}
+
+// layer gives rows of channels: a bias and the product of weights and a window of x, each window width numbers after the one before.
+func layer(y, x []float32, width int, w []float32, bias *[channels]float32) {
+	rows := len(y) / channels
+	for r := range rows {
+		copy(y[r*channels:], bias[:])
+	}
+	for c := 0; c < channels; c += kernel.Wide {
+		kernel.Matrix(y[c:], channels, x, width, rows, w[c:], channels, window*width)
 	}
 }
 

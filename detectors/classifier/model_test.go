@@ -222,41 +222,6 @@ No.
 Please send me the report, the invoice and the two photographs that we talked about on Tuesday; thanks.
 `
 
-func TestKernelsAgreeToTheBit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 24).Draw(t, "n") * 8
-		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		x, rows := make([]float32, n+8), make([]float32, (n+8)*channels)
-		for i := range x {
-			if rng.IntN(3) > 0 {
-				x[i] = float32(rng.NormFloat64())
-			}
-		}
-		for i := range rows {
-			rows[i] = float32(rng.NormFloat64())
-		}
-		var a, b [channels]float32
-		for c := range a {
-			a[c] = float32(rng.NormFloat64())
-		}
-		b = a
-		addRows(&a, &rows[0], &x[0], n)
-		addRowsGo(&b, rows[:n*channels], x[:n])
-		if a != b {
-			t.Fatal("addRows differs from plain Go")
-		}
-		y := append([]float32(nil), rows[:n+8]...)
-		z := append([]float32(nil), y...)
-		axpy(&y[0], 0.37, &x[0], n)
-		axpyGo(z[:n], 0.37, x[:n])
-		for i := range y {
-			if y[i] != z[i] {
-				t.Fatal("axpy differs from plain Go")
-			}
-		}
-	})
-}
-
 func TestFileRoundTrip(t *testing.T) {
 	m := random(2)
 	file, err := m.Encode()

@@ -3,6 +3,8 @@ package classifier
 import (
 	"math"
 	"slices"
+
+	"github.com/evenhand/evenhand/detectors/classifier/kernel"
 )
 
 // Of the network's training: rates, sizes, and what each head's error weighs.
@@ -128,7 +130,7 @@ func fitNetwork(w *weights, ss []*sample, o FitOptions) {
 // addVector adds what the network makes of a word's vector.
 func (n *network) addVector(x []float32, word int) {
 	for j, v := range n.vectors.of(word) {
-		axpy(&x[0], v, &n.project[j*dim], dim)
+		kernel.Axpy(x, v, n.project[j*dim:][:dim])
 	}
 }
 
@@ -148,7 +150,7 @@ func (n *network) strongest(s *sample) []token {
 
 func (n *network) forward(ts []token, blanks uint64) {
 	s := &n.s
-	clear(s.x[:(len(ts)+2)*dim])
+	clear(s.x[:min(len(ts)+2+kernel.Tile, maxTokens+2)*dim])
 	for i := range ts {
 		if blank(blanks, i) {
 			continue
@@ -157,13 +159,13 @@ func (n *network) forward(ts []token, blanks uint64) {
 		if word, ok := slices.BinarySearch(n.w.words, ts[i].word); ok {
 			n.addVector(x, word)
 			if !plain(blanks, i) {
-				axpy(&x[0], 1, &n.w.own[word*dim], dim)
+				kernel.Axpy(x, 1, n.w.own[word*dim:][:dim])
 			}
 			continue
 		}
 		rows, k := ts[i].features()
 		for _, r := range rows[:k] {
-			axpy(&x[0], 1, &n.w.embed[int(r)*dim], dim)
+			kernel.Axpy(x, 1, n.w.embed[int(r)*dim:][:dim])
 		}
 	}
 	convolve(s, len(ts), n.w.conv1, &n.w.bias1, n.w.conv2, &n.w.bias2)
@@ -242,8 +244,8 @@ func (n *network) backward(ts []token, keep *[channels]float32, dz *[NumHeads]fl
 		}
 		at := int(s.at[c]) * channels
 		n.restGrad[channels+c] += g
-		axpy(&n.g2[c*in2], g, &s.h1[at], in2)
-		axpy(&n.dh[at], g, &n.t2[c*in2], in2)
+		kernel.Axpy(n.g2[c*in2:], g, s.h1[at:][:in2])
+		kernel.Axpy(n.dh[at:], g, n.t2[c*in2:][:in2])
 	}
 	for i := range size {
 		row := (i + 1) * channels
@@ -253,8 +255,8 @@ func (n *network) backward(ts []token, keep *[channels]float32, dz *[NumHeads]fl
 				continue
 			}
 			n.restGrad[c] += g
-			axpy(&n.g1[c*in1], g, &s.x[i*dim], in1)
-			axpy(&n.dx[i*dim], g, &n.t1[c*in1], in1)
+			kernel.Axpy(n.g1[c*in1:], g, s.x[i*dim:][:in1])
+			kernel.Axpy(n.dx[i*dim:], g, n.t1[c*in1:][:in1])
 		}
 	}
 	for i := range ts {
@@ -271,7 +273,7 @@ func (n *network) backward(ts []token, keep *[channels]float32, dz *[NumHeads]fl
 		}
 		if word, ok := slices.BinarySearch(n.w.words, ts[i].word); ok {
 			for j, v := range n.vectors.of(word) {
-				axpy(&n.gp[j*dim], v, &d[0], dim)
+				kernel.Axpy(n.gp[j*dim:], v, d)
 			}
 			if !plain(blanks, i) {
 				descend(n.w.own, n.ownSum, word, d, square)
@@ -288,7 +290,7 @@ func (n *network) backward(ts []token, keep *[channels]float32, dz *[NumHeads]fl
 // descend moves a row of embeddings by its gradient d, whose square is given (AdaGrad, one rate a row).
 func descend(table, sums []float32, row int, d []float32, square float32) {
 	sums[row] += square / dim
-	axpy(&table[row*dim], -embedRate/float32(math.Sqrt(float64(sums[row])+1e-5)), &d[0], dim)
+	kernel.Axpy(table[row*dim:], -embedRate/float32(math.Sqrt(float64(sums[row])+1e-5)), d)
 }
 
 // step moves the dense weights by the batch's gradients (Adam).

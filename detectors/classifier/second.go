@@ -1,8 +1,10 @@
 package classifier
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
@@ -30,7 +32,8 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 		return nil, audit.E(op, audit.KindInvalid, errors.New("the encoder was calibrated with another classifier: 'evenhand train --encoder' calibrates it anew"))
 	}
 	d := New(m)
-	d.second, d.gate = &second{e, f}, min(d.gate, f.Gate)
+	d.second = &second{e, f}
+	d.gates.named, d.gates.unnamed = min(d.gates.named, f.Named.First), min(d.gates.unnamed, f.Unnamed.First)
 	return d, nil
 }
 
@@ -45,10 +48,14 @@ type doubt struct {
 }
 
 // doubt gives a window, and tells whether the encoder is asked about it.
-func (d *Detector) doubt(s detectors.Sentence, ts []token, first, logit float32) (x doubt, ask bool) {
+func (d *Detector) doubt(s detectors.Sentence, ts []token, first, logit float32, named bool) (x doubt, ask bool) {
 	p, yes := d.model.answer(Bias, first, logit)
 	x = doubt{best{sentence: s, from: int(ts[0].start), probability: p}, ts[len(ts)-1].end, logit, yes}
-	return x, yes || float64(first) >= d.second.effort.Gate && float64(logit) > d.second.effort.Doubt
+	from := d.second.effort.Unnamed
+	if named {
+		from = d.second.effort.Named
+	}
+	return x, yes || float64(first) >= from.First && float64(logit) > from.Logit
 }
 
 // doubts are the strongest of a text. More are not asked about, so that no text costs more than four sentences.
@@ -71,10 +78,10 @@ func (l *doubts) add(x doubt) {
 }
 
 // decide gives the most biased of them; its probability is 0 where none is.
-func (s *second) decide(text string, open *doubts) (top best) {
+func (s *second) decide(text string, sentences []detectors.Sentence, open *doubts) (top best) {
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		s.ask(text, x)
+		s.ask(text, sentences, x)
 		if x.said != nil && x.probability <= s.effort.Threshold || x.said == nil && !x.yes {
 			continue
 		}
@@ -85,14 +92,48 @@ func (s *second) decide(text string, open *doubts) (top best) {
 	return top
 }
 
-// ask asks about an English sentence, once; of another language the classifier's own probability holds.
-func (s *second) ask(text string, x *doubt) {
+// ask asks about an English sentence, once; of another language the classifier's own probability holds. What may be biased is read
+// again in its passage, which has the last word: "Not worth the training." is one thing after a course and another after a person.
+func (s *second) ask(text string, sentences []detectors.Sentence, x *doubt) {
 	sentence := text[x.from:x.to]
 	if x.said != nil || !s.model.English(sentence) {
 		return
 	}
 	said := s.model.Read(sentence)
-	x.said, x.probability = &said, s.model.Meta.Probability(said[0])
+	if float64(said[Bias]) > s.effort.Context {
+		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
+			said = s.model.Read(text[p.Start:p.End])
+		}
+	}
+	x.said, x.probability = &said, s.model.Meta.Probability(said[Bias])
+}
+
+// passageSize is the most bytes of a passage: about as many as the encoder reads, and as the texts have that it learnt from.
+const passageSize = 320
+
+// passage gives a sentence with the English ones before and after it, by turns, as long as there is room.
+func (s *second) passage(text string, sentences []detectors.Sentence, of detectors.Sentence) detectors.Sentence {
+	at, found := slices.BinarySearchFunc(sentences, of, func(a, b detectors.Sentence) int { return cmp.Compare(a.Start, b.Start) })
+	if !found {
+		return of
+	}
+	english := func(i int) bool {
+		return i >= 0 && i < len(sentences) && s.model.English(text[sentences[i].Start:sentences[i].End])
+	}
+	for before, after := at-1, at+1; ; {
+		whole := of
+		if english(before) && of.End-sentences[before].Start <= passageSize {
+			of.Start = sentences[before].Start
+			before--
+		}
+		if english(after) && sentences[after].End-of.Start <= passageSize {
+			of.End = sentences[after].End
+			after++
+		}
+		if of == whole {
+			return of
+		}
+	}
 }
 
 // Asked gives the highest logit of bias that the encoder gives to a sentence that it is asked about; false where it is asked about
@@ -104,13 +145,13 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logit float32, o
 	var open doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
-		if x, ask := d.doubt(s, ts, first, b.net.heads[Bias]); ask {
+		if x, ask := d.doubt(s, ts, first, b.net.heads[Bias], named); ask {
 			open.add(x)
 		}
 	})
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		if d.second.ask(text, x); x.said != nil && (!ok || x.said[0] > logit) {
+		if d.second.ask(text, in.Sentences(side), x); x.said != nil && (!ok || x.said[0] > logit) {
 			logit, ok = x.said[0], true
 		}
 	}

@@ -99,6 +99,26 @@ func TestTheEncoderDecides(t *testing.T) {
 	}
 }
 
+// A sentence that sounds biased alone is read with what stands around it, which can clear it.
+func TestTheEncoderReadsWhatStandsAround(t *testing.T) {
+	const sentence = "They are slow and cannot learn anything new."
+	for _, tc := range []struct {
+		before, after string
+		found         bool
+	}{
+		{"Do not hire people over fifty. ", " Give the training to somebody younger.", true},
+		{"The two old printers on the third floor jam every day. ", " We will replace both in March.", false},
+	} {
+		found := false
+		for _, f := range detectortest.Findings(t, withEncoder(t, "full"), tc.before+sentence+tc.after) {
+			found = found || f.Rule == classifier.EncoderRule
+		}
+		if found != tc.found {
+			t.Errorf("%q: found %v, want %v", tc.before+sentence+tc.after, found, tc.found)
+		}
+	}
+}
+
 // Of other languages than English the classifier's own word holds.
 func TestTheEncoderLeavesOtherLanguagesAlone(t *testing.T) {
 	alone, with := shipped(t), withEncoder(t, "full")

@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/kernel"
 )
 
 // scratch is what a pass writes to, for MaxTokens tokens.
@@ -16,10 +17,10 @@ type scratch struct {
 	qkv          []float32 // tokens × 3 width
 	inner        []float32 // tokens × inner
 	scores       []float32 // tokens × tokens
-	keys, values []float32 // of a head, packed for the kernel
+	keys         []float32 // of a head, packed for the kernel
 	bytes        []uint8
 	units, zeros [MaxTokens]float32
-	acc          []int32
+	acc          [MaxTokens * kernel.Column]int32
 	nothing      []float32
 }
 
@@ -27,8 +28,8 @@ func newScratch(t *Meta) *scratch {
 	f := func(n int) []float32 { return make([]float32, MaxTokens*n) }
 	inner := max(t.Inner, 3*t.Width)
 	return &scratch{
-		x: f(t.Width), y: f(t.Width), heads: f(t.Width), qkv: f(3 * t.Width), inner: f(t.Inner), scores: f(MaxTokens), keys: f(headWidth), values: f(headWidth),
-		bytes: make([]uint8, MaxTokens*inner), acc: make([]int32, MaxTokens*inner), nothing: make([]float32, t.Width),
+		x: f(t.Width), y: f(t.Width), heads: f(t.Width), qkv: f(3 * t.Width), inner: f(t.Inner), scores: f(MaxTokens), keys: f(headWidth),
+		bytes: make([]uint8, MaxTokens*inner), nothing: make([]float32, t.Width),
 	}
 }
 
@@ -74,7 +75,7 @@ func (m *Model) English(sentence string) bool {
 
 func (m *Model) forward(s *scratch, out []float32) {
 	d, n := m.Meta.Width, len(s.ids)
-	rows := up(n, tile)
+	rows := up(n, kernel.Tile)
 	clear(s.x[:rows*d]) // rows that fill up a tile
 	for i, id := range s.ids {
 		unit, row := m.wordScale[id], s.x[i*d:(i+1)*d]
@@ -82,7 +83,7 @@ func (m *Model) forward(s *scratch, out []float32) {
 		for k := range row {
 			row[k] = float32(float32(word[k])*unit) + place[k]
 		}
-		addNorm(row, s.nothing, m.first.gain, m.first.shift)
+		kernel.AddNorm(row, s.nothing, m.first.gain, m.first.shift)
 	}
 	for i := range m.layers {
 		l := &m.layers[i]
@@ -91,7 +92,7 @@ func (m *Model) forward(s *scratch, out []float32) {
 		s.linear(&l.join, s.y, s.heads, rows)
 		s.addNorms(&l.mid, n, d)
 		s.linear(&l.up, s.inner, s.x, rows)
-		gelu(s.inner[:rows*m.Meta.Inner])
+		kernel.GELU(s.inner[:rows*m.Meta.Inner])
 		s.linear(&l.down, s.y, s.inner, rows)
 		s.addNorms(&l.end, n, d)
 	}
@@ -114,7 +115,7 @@ func (m *Model) forward(s *scratch, out []float32) {
 
 func (s *scratch) addNorms(p *normal, n, d int) {
 	for i := range n {
-		addNorm(s.x[i*d:][:d], s.y[i*d:][:d], p.gain, p.shift)
+		kernel.AddNorm(s.x[i*d:][:d], s.y[i*d:][:d], p.gain, p.shift)
 	}
 }
 
@@ -122,60 +123,56 @@ func (s *scratch) addNorms(p *normal, n, d int) {
 func (s *scratch) linear(l *linear, y, x []float32, rows int) {
 	for r := range rows {
 		row := x[r*l.in:][:l.in]
-		low, high := bounds(row)
+		low, high := kernel.Bounds(row)
 		unit := (high - low) / 255
 		if unit == 0 {
 			unit = 1
 		}
 		s.units[r], s.zeros[r] = unit, float32(math.Round(float64(-low/unit)))
-		quantise(s.bytes[r*l.in:], row, 1/unit, s.zeros[r]+.5)
+		kernel.Quantise(s.bytes[r*l.in:], row, 1/unit, s.zeros[r]+.5)
 	}
-	for c := 0; c < l.out; c += column {
-		for r := 0; r < rows; r += tile {
-			matrix(s.acc[r*l.out+c:], l.out, s.bytes[r*l.in:], l.in, l.weights[c*l.in:], l.in)
+	for c := 0; c < l.out; c += kernel.Column {
+		clear(s.acc[:rows*kernel.Column])
+		for at := 0; at < l.in; at += kernel.Depth {
+			kernel.MatrixInt8(s.acc[:], s.bytes[at:], l.in, rows, l.weights[c*l.in+at*kernel.Column:], min(kernel.Depth, l.in-at))
 		}
-	}
-	for r := range rows {
-		dequantise(y[r*l.out:][:l.out], s.acc[r*l.out:], l.sums, l.scales, l.bias, s.units[r], s.zeros[r])
+		for r := range rows {
+			kernel.Dequantise(y[r*l.out+c:], s.acc[r*kernel.Column:], l.sums[c:], l.scales[c:], l.bias[c:], s.units[r], s.zeros[r])
+		}
 	}
 }
 
 // attend mixes the values of all tokens by how queries and keys fit (Vaswani et al. 2017), head by head.
 func (m *Model) attend(s *scratch, n, rows int) {
-	d, columns := m.Meta.Width, up(n, wide)
+	d, columns := m.Meta.Width, up(n, kernel.Wide)
 	scale := float32(1 / math.Sqrt(headWidth))
+	clear(s.heads[:rows*d])
 	for h := 0; h < d; h += headWidth {
 		for j := range columns {
-			to := s.keys[j/wide*wide*headWidth+j%wide:]
+			to := s.keys[j/kernel.Wide*kernel.Wide*headWidth+j%kernel.Wide:]
 			if j >= n {
 				for k := range headWidth {
-					to[k*wide] = 0
+					to[k*kernel.Wide] = 0
 				}
 				continue
 			}
-			key, value := s.qkv[j*3*d+d+h:][:headWidth], s.qkv[j*3*d+2*d+h:][:headWidth]
-			for k, v := range key {
-				to[k*wide] = v
+			for k, v := range s.qkv[j*3*d+d+h:][:headWidth] {
+				to[k*kernel.Wide] = v
 			}
-			copy(s.values[j*wide:], value[:wide])
-			copy(s.values[(n+j)*wide:], value[wide:])
 		}
-		for c := 0; c < columns; c += wide {
-			for r := 0; r < rows; r += tile {
-				matrixFloat(s.scores[r*columns+c:], columns, s.qkv[r*3*d+h:], 3*d, s.keys[c*headWidth:], headWidth)
-			}
+		clear(s.scores[:rows*columns])
+		for c := 0; c < columns; c += kernel.Wide {
+			kernel.Matrix(s.scores[c:], columns, s.qkv[h:], 3*d, rows, s.keys[c*headWidth:], kernel.Wide, headWidth)
 		}
 		for r := range rows {
 			row := s.scores[r*columns:][:columns]
 			for j := n; j < columns; j++ {
 				row[j] = -1e9
 			}
-			softmax(row, scale)
+			kernel.Softmax(row, scale)
 		}
-		for c := 0; c < headWidth; c += wide {
-			for r := 0; r < rows; r += tile {
-				matrixFloat(s.heads[r*d+h+c:], d, s.scores[r*columns:], columns, s.values[c*n:], n)
-			}
+		for c := 0; c < headWidth; c += kernel.Wide {
+			kernel.Matrix(s.heads[h+c:], d, s.scores, columns, rows, s.qkv[2*d+h+c:], 3*d, n)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"unsafe"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/kernel"
 	"github.com/evenhand/evenhand/detectors/classifier/modelfile"
 )
 
@@ -66,10 +67,17 @@ type Meta struct {
 // Effort says which sentences are asked about, and from which probability on the answer is yes.
 type Effort struct {
 	Name      string  `json:"name"`
-	Gate      float64 `json:"gate"`  // the classifier's first score, at least
-	Doubt     float64 `json:"doubt"` // its logit of bias, above
+	Named     Doubt   `json:"named"`   // where a group is named, in the sentence or in the one before
+	Unnamed   Doubt   `json:"unnamed"` // elsewhere
+	Context   float64 `json:"context"` // the logit of a sentence above which it is read again with what stands around it
 	Threshold float64 `json:"threshold"`
 	FPR       float64 `json:"fpr"` // share of ordinary text above the threshold when it was chosen
+}
+
+// Doubt is what the classifier must say of a sentence for the encoder to be asked, though its answer is no.
+type Doubt struct {
+	First float64 `json:"first"` // its first score, at least
+	Logit float64 `json:"logit"` // its logit of bias, above
 }
 
 // Probability of a logit of bias.
@@ -110,7 +118,7 @@ type layer struct {
 // linear is y = x·Wᵀ + bias, W packed for the kernel.
 type linear struct {
 	in, out            int
-	weights            []int8 // out/column blocks of in/4 groups of column × 4
+	weights            []int8 // out/kernel.Column blocks of in/4 groups of kernel.Column × 4
 	scales, sums, bias []float32
 }
 
@@ -135,7 +143,7 @@ func decode(file []byte) (*Model, error) {
 	}
 	c := &cursor{rest: parts}
 	t := &m.Meta
-	if t.Layers < 1 || t.Layers > 24 || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < column || t.Inner > 4096 || t.Inner%column != 0 ||
+	if t.Layers < 1 || t.Layers > 24 || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < kernel.Column || t.Inner > 4096 || t.Inner%kernel.Column != 0 ||
 		t.Pieces <= lastID || t.Pieces > 1<<17 || len(t.Outputs) != NumOutputs {
 		return nil, fmt.Errorf("sizes: %d layers, width %d, inner %d, %d pieces, %d outputs", t.Layers, t.Width, t.Inner, t.Pieces, len(t.Outputs))
 	}
@@ -155,8 +163,8 @@ func decode(file []byte) (*Model, error) {
 		return nil, fmt.Errorf("outputs %v, want %v", t.Outputs, outputs())
 	}
 	for _, e := range t.Efforts {
-		if !modelfile.Finite(e.Gate, e.Doubt) || !(e.Threshold > 0 && e.Threshold <= 1) {
-			return nil, fmt.Errorf("effort %s: gate %v, doubt %v, threshold %v", e.Name, e.Gate, e.Doubt, e.Threshold)
+		if !modelfile.Finite(e.Named.First, e.Named.Logit, e.Unnamed.First, e.Unnamed.Logit, e.Context) || !(e.Threshold > 0 && e.Threshold <= 1) {
+			return nil, fmt.Errorf("effort %s: named %v, unnamed %v, context %v, threshold %v", e.Name, e.Named, e.Unnamed, e.Context, e.Threshold)
 		}
 	}
 	m.pieces = newPieces(vocabulary)
@@ -233,7 +241,7 @@ func (c *cursor) sections(m *Model) {
 		l := linear{in: in, out: out, weights: c.bytes(in * out), scales: c.floats(out), bias: c.floats(out)}
 		l.sums = make([]float32, out)
 		for i, w := range l.weights { // block, group of four inputs, output, input
-			l.sums[i/(in*column)*column+i/4%column] += float32(w)
+			l.sums[i/(in*kernel.Column)*kernel.Column+i/4%kernel.Column] += float32(w)
 		}
 		return l
 	}

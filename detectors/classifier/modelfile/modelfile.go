@@ -31,7 +31,9 @@ func Open(file []byte, magic string, meta any) (parts []byte, version string, er
 	if body = body[4:]; size > maxHeader || int(size) > len(body) {
 		return nil, "", fmt.Errorf("a header of %d bytes", size)
 	}
-	if err := json.Unmarshal(body[:size], meta); err != nil {
+	header := json.NewDecoder(bytes.NewReader(body[:size]))
+	header.DisallowUnknownFields()
+	if err := header.Decode(meta); err != nil {
 		return nil, "", fmt.Errorf("header: %w", err)
 	}
 	return body[size:], hex.EncodeToString(sum[:6]), nil

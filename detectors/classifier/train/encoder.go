@@ -16,9 +16,9 @@ import (
 // efforts are what the encoder may cost, the cheapest first: it is asked about three of a hundred long answers of a language model,
 // about one of seven, about each text.
 var efforts = []encoder.Effort{
-	{Name: "balanced", Gate: -0.5, Doubt: -2},
-	{Name: "thorough", Gate: -2, Doubt: -6},
-	{Name: "full", Gate: -1e3, Doubt: -1e3},
+	{Name: "balanced", Named: encoder.Doubt{First: -1, Logit: -2}, Unnamed: encoder.Doubt{First: 0.87, Logit: -2}, Context: 0.45},
+	{Name: "thorough", Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
+	{Name: "full", Named: encoder.Doubt{First: -1e3, Logit: -1e3}, Unnamed: encoder.Doubt{First: -1e3, Logit: -1e3}, Context: -2},
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
@@ -134,9 +134,9 @@ func (r *EncoderResult) Card() string {
 	p("It decides English sentences that the classifier is in doubt about or holds for biased, and tells their ground. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
 	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart. Their sources were learnt from, they were not.\n\n")
-	p("| effort | asked from | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|\n")
+	p("Sentences are asked about from the classifier's first score and logit on.\n\n| effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|\n")
 	for _, o := range r.Tuning {
-		p("| %s | first score %.1f, logit %.0f | %.3f | %.3f of %d | %s | %s | %s |\n", o.Effort.Name, o.Effort.Gate, o.Effort.Doubt, o.Effort.Threshold,
+		p("| %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Effort.Name, o.Effort.Named.First, o.Effort.Named.Logit, o.Effort.Unnamed.First, o.Effort.Unnamed.Logit, o.Effort.Threshold,
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
 	}
 	p("\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about.\n")

@@ -59,7 +59,7 @@ func DefaultRecipe() Recipe {
 			"civil_toxic_spans": 0.6, "wiki_comments": 0.8, "surge_toxicity": 0.8, "madlibs_identity": 0.3, "seegull_statements": 0.8, "presidio_pii": 0.3,
 			"bold_wikipedia_neutral": 1, "winobias_neutral": 1, "hatemojibuild": 1.2,
 		},
-		EncoderBenignFPR: map[string]float64{"balanced": 0.035, "thorough": 0.05, "full": 0.05}, Unseen: []string{"unseen.en", "unseen.de"},
+		EncoderBenignFPR: map[string]float64{"balanced": 0.035, "thorough": 0.05, "full": 0.06}, Unseen: []string{"unseen.en", "unseen.de"},
 		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
 		Ordinary: []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral"},
 	}

@@ -68,80 +68,103 @@
 	ADDQ $4, R11; \
 	ADDQ $4, R12
 
-// A tile's sums, two registers a row.
-#define CLEAR \
-	VXORPS Y0, Y0, Y0; \
-	VXORPS Y1, Y1, Y1; \
-	VXORPS Y2, Y2, Y2; \
-	VXORPS Y3, Y3, Y3; \
-	VXORPS Y4, Y4, Y4; \
-	VXORPS Y5, Y5, Y5; \
-	VXORPS Y6, Y6, Y6; \
-	VXORPS Y7, Y7, Y7
+// Two registers of a row's sums, from and to memory.
+#define READ_SUMS(AT, A, B) \
+	VMOVDQU32 AT(DX), A; \
+	VMOVDQU32 AT+64(DX), B
 
-// A tile's sums to four rows from DX on, R9 bytes apart.
-#define STORE \
-	VMOVUPS Y0, (DX); \
-	VMOVUPS Y1, 32(DX); \
-	ADDQ R9, DX; \
-	VMOVUPS Y2, (DX); \
-	VMOVUPS Y3, 32(DX); \
-	ADDQ R9, DX; \
-	VMOVUPS Y4, (DX); \
-	VMOVUPS Y5, 32(DX); \
-	ADDQ R9, DX; \
-	VMOVUPS Y6, (DX); \
-	VMOVUPS Y7, 32(DX)
+#define WRITE_SUMS(AT, A, B) \
+	VMOVDQU32 A, AT(DX); \
+	VMOVDQU32 B, AT+64(DX)
 
-// func matrixVNNI(y *int32, yStride int, x *uint8, stride int, w *int8, k4 int)
+// Four of a row's bytes at AT, against the weights in Z16 and Z17; T is lost.
+#define DOT_VNNI(AT, T, A, B) \
+	VPBROADCASTD AT, T; \
+	VPDPBUSD     Z16, T, A; \
+	VPDPBUSD     Z17, T, B
+
+// func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
 TEXT ·matrixVNNI(SB), NOSPLIT, $0-48
-	MOVQ   y+0(FP), DX
-	MOVQ   yStride+8(FP), R9
-	MOVQ   x+16(FP), SI
-	MOVQ   stride+24(FP), R8
-	MOVQ   w+32(FP), DI
-	MOVQ   k4+40(FP), CX
+	MOVQ acc+0(FP), DX
+	MOVQ x+8(FP), SI
+	MOVQ stride+16(FP), R8
+	MOVQ w+24(FP), DI
+	MOVQ k4+32(FP), CX
+	MOVQ ahead+40(FP), R13
+	ADDQ DI, R13
 	FOUR_ROWS
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
+	READ_SUMS(0, Z0, Z1)
+	READ_SUMS(128, Z2, Z3)
+	READ_SUMS(256, Z4, Z5)
+	READ_SUMS(384, Z6, Z7)
 
 four:
-	VMOVDQU32    (DI), Z8
-	VMOVDQU32    64(DI), Z9
-	VPBROADCASTD (SI), Z10
-	VPBROADCASTD (R10), Z11
-	VPBROADCASTD (R11), Z12
-	VPBROADCASTD (R12), Z13
-	VPDPBUSD     Z8, Z10, Z0
-	VPDPBUSD     Z9, Z10, Z1
-	VPDPBUSD     Z8, Z11, Z2
-	VPDPBUSD     Z9, Z11, Z3
-	VPDPBUSD     Z8, Z12, Z4
-	VPDPBUSD     Z9, Z12, Z5
-	VPDPBUSD     Z8, Z13, Z6
-	VPDPBUSD     Z9, Z13, Z7
-	ADDQ         $128, DI
+	PREFETCHT0 (R13)
+	VMOVDQU32   (DI), Z16
+	VMOVDQU32   64(DI), Z17
+	DOT_VNNI((SI), Z18, Z0, Z1)
+	DOT_VNNI((R10), Z19, Z2, Z3)
+	DOT_VNNI((R11), Z20, Z4, Z5)
+	DOT_VNNI((R12), Z21, Z6, Z7)
+	ADDQ        $64, R13
+	ADDQ        $128, DI
 	NEXT_FOUR_BYTES
-	DECQ         CX
-	JNZ          four
+	DECQ        CX
+	JNZ         four
 
-	VMOVDQU32 Z0, (DX)
-	VMOVDQU32 Z1, 64(DX)
-	ADDQ      R9, DX
-	VMOVDQU32 Z2, (DX)
-	VMOVDQU32 Z3, 64(DX)
-	ADDQ      R9, DX
-	VMOVDQU32 Z4, (DX)
-	VMOVDQU32 Z5, 64(DX)
-	ADDQ      R9, DX
-	VMOVDQU32 Z6, (DX)
-	VMOVDQU32 Z7, 64(DX)
+	WRITE_SUMS(0, Z0, Z1)
+	WRITE_SUMS(128, Z2, Z3)
+	WRITE_SUMS(256, Z4, Z5)
+	WRITE_SUMS(384, Z6, Z7)
+	VZEROUPPER
+	RET
+
+// func matrixVNNI8(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
+// Eight rows: the weights are loaded half as often.
+TEXT ·matrixVNNI8(SB), NOSPLIT, $0-48
+	MOVQ acc+0(FP), DX
+	MOVQ x+8(FP), SI
+	MOVQ stride+16(FP), R8
+	MOVQ w+24(FP), DI
+	MOVQ k4+32(FP), CX
+	MOVQ ahead+40(FP), R13
+	ADDQ DI, R13
+	FOUR_ROWS
+	READ_SUMS(0, Z0, Z1)
+	READ_SUMS(128, Z2, Z3)
+	READ_SUMS(256, Z4, Z5)
+	READ_SUMS(384, Z6, Z7)
+	READ_SUMS(512, Z8, Z9)
+	READ_SUMS(640, Z10, Z11)
+	READ_SUMS(768, Z12, Z13)
+	READ_SUMS(896, Z14, Z15)
+
+eight:
+	PREFETCHT0 (R13)
+	VMOVDQU32   (DI), Z16
+	VMOVDQU32   64(DI), Z17
+	DOT_VNNI((SI), Z18, Z0, Z1)
+	DOT_VNNI((R10), Z19, Z2, Z3)
+	DOT_VNNI((R11), Z20, Z4, Z5)
+	DOT_VNNI((R12), Z21, Z6, Z7)
+	DOT_VNNI((SI)(R8*4), Z22, Z8, Z9)
+	DOT_VNNI((R10)(R8*4), Z23, Z10, Z11)
+	DOT_VNNI((R11)(R8*4), Z24, Z12, Z13)
+	DOT_VNNI((R12)(R8*4), Z25, Z14, Z15)
+	ADDQ        $64, R13
+	ADDQ        $128, DI
+	NEXT_FOUR_BYTES
+	DECQ        CX
+	JNZ         eight
+
+	WRITE_SUMS(0, Z0, Z1)
+	WRITE_SUMS(128, Z2, Z3)
+	WRITE_SUMS(256, Z4, Z5)
+	WRITE_SUMS(384, Z6, Z7)
+	WRITE_SUMS(512, Z8, Z9)
+	WRITE_SUMS(640, Z10, Z11)
+	WRITE_SUMS(768, Z12, Z13)
+	WRITE_SUMS(896, Z14, Z15)
 	VZEROUPPER
 	RET
 
@@ -159,44 +182,61 @@ four:
 	VPMADDWD     Y11, Y13, Y14; \
 	VPADDD       Y14, B, B
 
-// func matrixAVX2(y *int32, yStride int, x *uint8, stride int, w *int8, k4 int)
+// func matrixAVX2(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
 // Bytes become words before they are multiplied: VPMADDUBSW would cut sums off.
 TEXT ·matrixAVX2(SB), NOSPLIT, $0-48
-	MOVQ     yStride+8(FP), R9
-	MOVQ     stride+24(FP), R8
+	MOVQ     stride+16(FP), R8
 	MOVQ     $0, BX
 	VPCMPEQW Y15, Y15, Y15
 	VPSRLW   $8, Y15, Y15
 
 half:
-	MOVQ  y+0(FP), DX
-	ADDQ  BX, DX
-	MOVQ  x+16(FP), SI
+	MOVQ    acc+0(FP), DX
+	ADDQ    BX, DX
+	MOVQ    x+8(FP), SI
 	FOUR_ROWS
-	MOVQ  w+32(FP), DI
-	ADDQ  BX, DI
-	MOVQ  k4+40(FP), CX
-	CLEAR
+	MOVQ    w+24(FP), DI
+	ADDQ    BX, DI
+	MOVQ    k4+32(FP), CX
+	MOVQ    ahead+40(FP), R13
+	ADDQ    DI, R13
+	VMOVDQU (DX), Y0
+	VMOVDQU 32(DX), Y1
+	VMOVDQU 128(DX), Y2
+	VMOVDQU 160(DX), Y3
+	VMOVDQU 256(DX), Y4
+	VMOVDQU 288(DX), Y5
+	VMOVDQU 384(DX), Y6
+	VMOVDQU 416(DX), Y7
 
 bytes:
-	VMOVDQU (DI), Y9
-	VMOVDQU 32(DI), Y11
-	VPSLLW  $8, Y9, Y8
-	VPSRAW  $8, Y8, Y8
-	VPSRAW  $8, Y9, Y9
-	VPSLLW  $8, Y11, Y10
-	VPSRAW  $8, Y10, Y10
-	VPSRAW  $8, Y11, Y11
+	PREFETCHT0 (R13)
+	VMOVDQU     (DI), Y9
+	VMOVDQU     32(DI), Y11
+	VPSLLW      $8, Y9, Y8
+	VPSRAW      $8, Y8, Y8
+	VPSRAW      $8, Y9, Y9
+	VPSLLW      $8, Y11, Y10
+	VPSRAW      $8, Y10, Y10
+	VPSRAW      $8, Y11, Y11
 	DOT((SI), Y0, Y1)
 	DOT((R10), Y2, Y3)
 	DOT((R11), Y4, Y5)
 	DOT((R12), Y6, Y7)
-	ADDQ    $128, DI
+	ADDQ        $64, R13
+	ADDQ        $128, DI
 	NEXT_FOUR_BYTES
-	DECQ    CX
-	JNZ     bytes
+	DECQ        CX
+	JNZ         bytes
 
-	STORE
+	VMOVDQU Y0, (DX)
+	VMOVDQU Y1, 32(DX)
+	VMOVDQU Y2, 128(DX)
+	VMOVDQU Y3, 160(DX)
+	VMOVDQU Y4, 256(DX)
+	VMOVDQU Y5, 288(DX)
+	VMOVDQU Y6, 384(DX)
+	VMOVDQU Y7, 416(DX)
 	ADDQ    $64, BX
 	CMPQ    BX, $128
 	JNE     half
@@ -210,16 +250,27 @@ bytes:
 	VMULPS       Y9, Y10, Y12; \
 	VADDPS       Y12, B, B
 
-// func matrixFloatAVX2(y *float32, yStride int, x *float32, stride int, w *float32, k int)
-TEXT ·matrixFloatAVX2(SB), NOSPLIT, $0-48
-	MOVQ   y+0(FP), DX
-	MOVQ   yStride+8(FP), R9
-	MOVQ   x+16(FP), SI
-	MOVQ   stride+24(FP), R8
-	MOVQ   w+32(FP), DI
-	MOVQ   k+40(FP), CX
+// func matrixFloatAVX2(y *float32, yStride int, x *float32, stride int, w *float32, wStride, k int)
+TEXT ·matrixFloatAVX2(SB), NOSPLIT, $0-56
+	MOVQ    y+0(FP), DX
+	MOVQ    yStride+8(FP), R9
+	MOVQ    x+16(FP), SI
+	MOVQ    stride+24(FP), R8
+	MOVQ    w+32(FP), DI
+	MOVQ    wStride+40(FP), BX
+	MOVQ    k+48(FP), CX
 	FOUR_ROWS
-	CLEAR
+	LEAQ    (DX)(R9*1), AX
+	LEAQ    (DX)(R9*2), R13
+	LEAQ    (AX)(R9*2), R9
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
+	VMOVUPS (AX), Y2
+	VMOVUPS 32(AX), Y3
+	VMOVUPS (R13), Y4
+	VMOVUPS 32(R13), Y5
+	VMOVUPS (R9), Y6
+	VMOVUPS 32(R9), Y7
 
 one:
 	VMOVUPS (DI), Y8
@@ -228,12 +279,37 @@ one:
 	ROW((R10), Y2, Y3)
 	ROW((R11), Y4, Y5)
 	ROW((R12), Y6, Y7)
-	ADDQ    $64, DI
+	ADDQ    BX, DI
 	NEXT_FOUR_BYTES
 	DECQ    CX
 	JNZ     one
 
-	STORE
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y1, 32(DX)
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	VMOVUPS Y4, (R13)
+	VMOVUPS Y5, 32(R13)
+	VMOVUPS Y6, (R9)
+	VMOVUPS Y7, 32(R9)
+	VZEROUPPER
+	RET
+
+// func axpyAVX2(y *float32, a float32, x *float32, n int)
+TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
+	MOVQ         y+0(FP), DI
+	VBROADCASTSS a+8(FP), Y1
+	MOVQ         x+16(FP), SI
+	MOVQ         n+24(FP), CX
+
+eight:
+	VMULPS  (SI), Y1, Y0
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, SI
+	ADDQ    $32, DI
+	SUBQ    $8, CX
+	JNZ     eight
 	VZEROUPPER
 	RET
 
@@ -292,16 +368,15 @@ eight:
 	VZEROUPPER
 	RET
 
-// func dequantiseAVX2(y *float32, acc *int32, sums, scales, bias *float32, n int, unit, zero float32)
-TEXT ·dequantiseAVX2(SB), NOSPLIT, $0-56
+// func dequantiseAVX2(y *float32, acc *int32, sums, scales, bias *float32, unit, zero float32)
+TEXT ·dequantiseAVX2(SB), NOSPLIT, $0-48
 	MOVQ         y+0(FP), DI
 	MOVQ         acc+8(FP), SI
 	MOVQ         sums+16(FP), R8
 	MOVQ         scales+24(FP), R9
 	MOVQ         bias+32(FP), R10
-	MOVQ         n+40(FP), CX
-	VBROADCASTSS unit+48(FP), Y4
-	VBROADCASTSS zero+52(FP), Y5
+	VBROADCASTSS unit+40(FP), Y4
+	VBROADCASTSS zero+44(FP), Y5
 	XORQ         AX, AX
 
 eight:
@@ -313,7 +388,7 @@ eight:
 	VADDPS    (R10)(AX*4), Y0, Y0
 	VMOVUPS   Y0, (DI)(AX*4)
 	ADDQ      $8, AX
-	CMPQ      AX, CX
+	CMPQ      AX, $32
 	JLT       eight
 	VZEROUPPER
 	RET

@@ -1,15 +1,18 @@
-package encoder
+// Package kernel holds the arithmetic of the classifier's network and of its encoder: products of matrices, and what is done to rows of
+// numbers. There is assembly for processors with AVX2 or VNNI, and plain Go for all others.
+//
+// Sums of floats go in the same order everywhere and products are rounded before they are added (the conversions keep the
+// compiler from fusing): every processor gives the same bits.
+package kernel
 
 import "math"
 
-// The kernels in plain Go: what other processors run, and the measure of the assembly. Sums go by lanes of eight, as the
-// assembly adds them, and the conversions keep the compiler from fusing: every processor gets the same bits.
-
 const (
+	Tile   = 4   // rows of x that a matrix product takes at once: their number is a multiple of it
+	Wide   = 16  // Columns of a product of floats
+	Column = 32  // Columns of a product of bytes
+	Depth  = 384 // the most inputs of a product of bytes that a caller should ask for at once: 12 KB of weights stay in the first cache for all rows
 	lanes  = 8
-	column = 32 // outputs of a block of packed weights
-	tile   = 4  // rows that the matrix kernels take at once
-	wide   = 16 // columns of a block of the float matrix kernel
 )
 
 // constants of exp, GELU and layer norm, in the order in which the assembly numbers them.
@@ -21,32 +24,36 @@ var constants = [...]float32{
 	1e-12, // layer norm
 }
 
-// matrixGo multiplies tile rows of bytes, k of them each and stride apart, by a block of packed weights: for each four inputs
-// the four weights of each of column outputs. Rows of y are yStride apart.
-func matrixGo(y []int32, yStride int, x []uint8, stride int, w []int8, k int) {
-	for r := range tile {
-		var sum [column]int32
+// matrixInt8Go is MatrixInt8.
+func matrixInt8Go(acc []int32, x []uint8, stride, rows int, w []int8, k int) {
+	for r := range rows {
+		sum := acc[r*Column:][:Column]
 		for i := 0; i < k; i += 4 {
-			a, b := x[r*stride+i:][:4], w[i*column:][:4*column]
+			a, b := x[r*stride+i:][:4], w[i*Column:][:4*Column]
 			for n := range sum {
 				sum[n] += int32(a[0])*int32(b[4*n]) + int32(a[1])*int32(b[4*n+1]) + int32(a[2])*int32(b[4*n+2]) + int32(a[3])*int32(b[4*n+3])
 			}
 		}
-		copy(y[r*yStride:], sum[:])
 	}
 }
 
-// matrixFloatGo multiplies tile rows of k floats by wide columns: w holds wide floats for each k.
-func matrixFloatGo(y []float32, yStride int, x []float32, stride int, w []float32, k int) {
-	for r := range tile {
-		var sum [wide]float32
+// matrixGo is Matrix.
+func matrixGo(y []float32, yStride int, x []float32, stride, rows int, w []float32, wStride, k int) {
+	for r := range rows {
+		sum := y[r*yStride:][:Wide]
 		for i := range k {
-			a, b := x[r*stride+i], w[i*wide:][:wide]
+			a, b := x[r*stride+i], w[i*wStride:][:Wide]
 			for n := range sum {
 				sum[n] += float32(a * b[n])
 			}
 		}
-		copy(y[r*yStride:], sum[:])
+	}
+}
+
+// axpyGo is Axpy.
+func axpyGo(y []float32, a float32, x []float32) {
+	for i, v := range x {
+		y[i] += float32(a * v)
 	}
 }
 
@@ -65,9 +72,9 @@ func quantiseGo(q []uint8, x []float32, inverse, offset float32) {
 	}
 }
 
-// dequantiseGo turns sums of products back: y = (acc − zero·sums)·unit·scales + bias.
+// dequantiseGo turns Column sums of products back: y = (acc − zero·sums)·unit·scales + bias.
 func dequantiseGo(y []float32, acc []int32, sums, scales, bias []float32, unit, zero float32) {
-	for i := range y {
+	for i := range Column {
 		v := float32(acc[i]) - float32(zero*sums[i])
 		y[i] = float32(float32(v*unit)*scales[i]) + bias[i]
 	}

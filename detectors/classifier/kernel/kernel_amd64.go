@@ -1,0 +1,176 @@
+package kernel
+
+import "golang.org/x/sys/cpu"
+
+// avx2 and vnni say what is used of what the processor has.
+var avx2, vnni = cpu.X86.HasAVX2, hasVNNI
+
+var hasVNNI = cpu.X86.HasAVX2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VNNI
+
+// Sets lists the sets of instructions that the processor has kernels for, the fastest first; the last is plain Go.
+func Sets() (out []string) {
+	if hasVNNI {
+		out = append(out, "vnni")
+	}
+	if cpu.X86.HasAVX2 {
+		out = append(out, "avx2")
+	}
+	return append(out, "go")
+}
+
+// Use takes one of Sets from now on, for tests: nothing may run meanwhile.
+func Use(set string) { vnni, avx2 = set == "vnni", set != "go" }
+
+// same holds the constants of the assembly, once for each lane.
+var same = func() (out [len(constants)][lanes]float32) {
+	for i, c := range constants {
+		for n := range lanes {
+			out[i][n] = c
+		}
+	}
+	return out
+}()
+
+// MatrixInt8 multiplies rows of k bytes, stride apart, by a block of packed weights (for each four inputs the four weights of each of
+// Column outputs), and adds the products to acc, Column sums a row. rows is a multiple of Tile, k one of four.
+func MatrixInt8(acc []int32, x []uint8, stride, rows int, w []int8, k int) {
+	if !avx2 {
+		matrixInt8Go(acc, x, stride, rows, w, k)
+		return
+	}
+	_, _, _ = acc[rows*Column-1], x[(rows-1)*stride+k-1], w[k*Column-1]
+	// While it multiplies, a call fetches half of as many weights as its own, of those that follow: half by turns.
+	size := k * Column
+	for r, half := 0, 0; r < rows; half = size/2 - half {
+		acc, x, ahead := &acc[r*Column], &x[r*stride], size+half
+		switch {
+		case !vnni:
+			matrixAVX2(acc, x, stride, &w[0], k/4, ahead)
+			r += Tile
+		case r+2*Tile <= rows:
+			matrixVNNI8(acc, x, stride, &w[0], k/4, ahead)
+			r += 2 * Tile
+		default:
+			matrixVNNI(acc, x, stride, &w[0], k/4, ahead)
+			r += Tile
+		}
+	}
+}
+
+// Matrix multiplies rows of k floats, stride apart, by k rows of Wide weights, wStride apart, and adds the products to as many rows of y,
+// yStride apart. rows is a multiple of Tile.
+func Matrix(y []float32, yStride int, x []float32, stride, rows int, w []float32, wStride, k int) {
+	if !avx2 {
+		matrixGo(y, yStride, x, stride, rows, w, wStride, k)
+		return
+	}
+	_, _, _ = y[(rows-1)*yStride+Wide-1], x[(rows-1)*stride+k-1], w[(k-1)*wStride+Wide-1]
+	for r := 0; r < rows; r += Tile {
+		matrixFloatAVX2(&y[r*yStride], 4*yStride, &x[r*stride], 4*stride, &w[0], 4*wStride, k)
+	}
+}
+
+// Axpy adds a·x to y.
+func Axpy(y []float32, a float32, x []float32) {
+	n := 0
+	if avx2 {
+		if n = len(x) &^ (lanes - 1); n > 0 {
+			_ = y[n-1]
+			axpyAVX2(&y[0], a, &x[0], n)
+		}
+	}
+	axpyGo(y[n:], a, x[n:])
+}
+
+// Bounds gives the least and the greatest, zero among them. The number of x is a multiple of 8.
+func Bounds(x []float32) (low, high float32) {
+	if !avx2 {
+		return boundsGo(x)
+	}
+	return boundsAVX2(&x[0], len(x))
+}
+
+// Quantise writes x·inverse + offset, cut off, as bytes. The number of x is a multiple of 8.
+func Quantise(q []uint8, x []float32, inverse, offset float32) {
+	if !avx2 {
+		quantiseGo(q, x, inverse, offset)
+		return
+	}
+	_ = q[len(x)-1]
+	quantiseAVX2(&q[0], &x[0], len(x), inverse, offset)
+}
+
+// Dequantise turns Column sums of products back: y = (acc − zero·sums)·unit·scales + bias.
+func Dequantise(y []float32, acc []int32, sums, scales, bias []float32, unit, zero float32) {
+	if !avx2 {
+		dequantiseGo(y, acc, sums, scales, bias, unit, zero)
+		return
+	}
+	const n = Column - 1
+	_, _, _, _, _ = y[n], acc[n], sums[n], scales[n], bias[n]
+	dequantiseAVX2(&y[0], &acc[0], &sums[0], &scales[0], &bias[0], unit, zero)
+}
+
+// GELU is x·σ(1.5957691·(x + 0.044715·x³)) (Hendrycks and Gimpel 2016), in place. The number of x is a multiple of 8.
+func GELU(x []float32) {
+	if !avx2 {
+		geluGo(x)
+		return
+	}
+	geluAVX2(&x[0], len(x))
+}
+
+// AddNorm is the layer norm of x + y, in x: (x − mean)/√(variance + 1e-12)·gain + shift (Ba et al. 2016). The number of x is a multiple of 8.
+func AddNorm(x, y, gain, shift []float32) {
+	if !avx2 {
+		addNormGo(x, y, gain, shift)
+		return
+	}
+	n := len(x) - 1
+	_, _, _ = y[n], gain[n], shift[n]
+	addNormAVX2(&x[0], &y[0], &gain[0], &shift[0], len(x), float32(len(x)))
+}
+
+// Softmax turns x into e^((x − max)·scale), divided by their sum. The number of x is a multiple of 8.
+func Softmax(x []float32, scale float32) {
+	if !avx2 {
+		softmaxGo(x, scale)
+		return
+	}
+	softmaxAVX2(&x[0], len(x), scale)
+}
+
+// Strides are in bytes, lengths multiples of lanes.
+
+//go:noescape
+func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
+
+//go:noescape
+func matrixVNNI8(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
+
+//go:noescape
+func matrixAVX2(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
+
+//go:noescape
+func matrixFloatAVX2(y *float32, yStride int, x *float32, stride int, w *float32, wStride, k int)
+
+//go:noescape
+func axpyAVX2(y *float32, a float32, x *float32, n int)
+
+//go:noescape
+func boundsAVX2(x *float32, n int) (low, high float32)
+
+//go:noescape
+func quantiseAVX2(q *uint8, x *float32, n int, inverse, offset float32)
+
+//go:noescape
+func dequantiseAVX2(y *float32, acc *int32, sums, scales, bias *float32, unit, zero float32)
+
+//go:noescape
+func geluAVX2(x *float32, n int)
+
+//go:noescape
+func addNormAVX2(x, y, gain, shift *float32, n int, size float32)
+
+//go:noescape
+func softmaxAVX2(x *float32, n int, scale float32)
