@@ -9,14 +9,14 @@
 // of false positives (see [Meta]). Of a text the strongest sentence counts.
 //
 // With an encoder (package encoder, tier 1) beside it, English sentences that the model is in doubt about or holds for biased
-// are read by that, at most four of a text, and its word stands; such findings name the rule "classifier.encoder", the encoder's version and
-// the whole sentence.
+// are read by that, at most four of a text, what may be biased once more with the sentences around it, and its word stands; such findings
+// name the rule "classifier.encoder", the encoder's version and the whole sentence.
 //
 // Findings name the rule "classifier.<head>", the model's version, the clause that decided, and the probability
 // as confidence. Their score is 0: they enter no sum, flag and never block by default.
 //
-// Cost: some 15 µs for 2 KB of ordinary text, 20 µs more for each sentence above the gate and about a millisecond for each that the
-// encoder reads; no allocation without findings. The same text gives the same findings on every processor. Nothing leaves the
+// Cost: some 15 µs for 2 KB of ordinary text, as much again for each sentence above the gate, about a millisecond for each that the
+// encoder reads and three for a passage; no allocation without findings. The same text gives the same findings on every processor. Nothing leaves the
 // process; Detect fails only when its context has ended. What the model was trained on and where it is wrong
 // stands in model.md.
 package classifier

