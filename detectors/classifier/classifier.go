@@ -298,7 +298,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 			if Head(h) == Bias && d.second != nil {
 				x, ask := d.doubt(s, ts, first, z, named)
 				if ask {
-					d.second.ask(text, in.Sentences(side), &x)
+					d.second.ask(text, in.Sentences(side), &open, &x)
 					open.add(x)
 				}
 				if p, yes = x.probability, false; x.said != nil {

@@ -175,6 +175,9 @@ type scratch struct {
 	heads [NumHeads]float32
 }
 
+// reset makes room for n embeddings, with zeros around them and in the rows that fill up a tile.
+func (s *scratch) reset(n int) { clear(s.x[:(kernel.Up(n, kernel.Tile)+2)*dim]) }
+
 // features gives the embedding rows of a token that is not in the list of words; n of them count.
 func (t *token) features() (rows [3]uint32, n int) {
 	const shift = 32 - embedBits
@@ -189,7 +192,7 @@ func (t *token) features() (rows [3]uint32, n int) {
 // look runs the network over at most maxTokens tokens and leaves the heads' logits in s.
 func (m *Model) look(s *scratch, ts []token, first float32) {
 	n := len(ts)
-	clear(s.x[:min(n+2+kernel.Tile, maxTokens+2)*dim])
+	s.reset(n)
 	for i := range ts {
 		x := s.x[(i+1)*dim : (i+2)*dim]
 		if r, ok := slices.BinarySearch(m.words, ts[i].word); ok {
@@ -221,7 +224,7 @@ func addRow(x []float32, table []int8, scales []float32, row int) {
 
 // convolve runs both layers over the n embeddings in s.x, and takes the maximum of each channel.
 func convolve(s *scratch, n int, conv1 []float32, bias1 *[channels]float32, conv2 []float32, bias2 *[channels]float32) {
-	rows := (n + kernel.Tile - 1) / kernel.Tile * kernel.Tile
+	rows := kernel.Up(n, kernel.Tile)
 	h1 := s.h1[channels:][:rows*channels]
 	layer(h1, s.x[:], dim, conv1, bias1)
 	for i, v := range h1 {

@@ -150,7 +150,7 @@ func (n *network) strongest(s *sample) []token {
 
 func (n *network) forward(ts []token, blanks uint64) {
 	s := &n.s
-	clear(s.x[:min(len(ts)+2+kernel.Tile, maxTokens+2)*dim])
+	s.reset(len(ts))
 	for i := range ts {
 		if blank(blanks, i) {
 			continue

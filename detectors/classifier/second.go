@@ -42,15 +42,16 @@ func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort
 // doubt is a sentence, or a window of a long one, with the classifier's answer and, once it was asked, the encoder's.
 type doubt struct {
 	best
-	to    int32 // the window's end
-	logit float32
-	yes   bool // the classifier's answer
+	to      int32 // the window's end
+	logit   float32
+	yes     bool               // the classifier's answer
+	passage detectors.Sentence // what the encoder read last; empty where that was the window
 }
 
 // doubt gives a window, and tells whether the encoder is asked about it.
 func (d *Detector) doubt(s detectors.Sentence, ts []token, first, logit float32, named bool) (x doubt, ask bool) {
 	p, yes := d.model.answer(Bias, first, logit)
-	x = doubt{best{sentence: s, from: int(ts[0].start), probability: p}, ts[len(ts)-1].end, logit, yes}
+	x = doubt{best: best{sentence: s, from: int(ts[0].start), probability: p}, to: ts[len(ts)-1].end, logit: logit, yes: yes}
 	from := d.second.effort.Unnamed
 	if named {
 		from = d.second.effort.Named
@@ -81,7 +82,7 @@ func (l *doubts) add(x doubt) {
 func (s *second) decide(text string, sentences []detectors.Sentence, open *doubts) (top best) {
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		s.ask(text, sentences, x)
+		s.ask(text, sentences, open, x)
 		if x.said != nil && x.probability <= s.effort.Threshold || x.said == nil && !x.yes {
 			continue
 		}
@@ -94,7 +95,8 @@ func (s *second) decide(text string, sentences []detectors.Sentence, open *doubt
 
 // ask asks about an English sentence, once; of another language the classifier's own probability holds. What may be biased is read
 // again in its passage, which has the last word: "Not worth the training." is one thing after a course and another after a person.
-func (s *second) ask(text string, sentences []detectors.Sentence, x *doubt) {
+// Of the open doubts' passages each is read once.
+func (s *second) ask(text string, sentences []detectors.Sentence, open *doubts, x *doubt) {
 	sentence := text[x.from:x.to]
 	if x.said != nil || !s.model.English(sentence) {
 		return
@@ -102,7 +104,13 @@ func (s *second) ask(text string, sentences []detectors.Sentence, x *doubt) {
 	said := s.model.Read(sentence)
 	if float64(said[Bias]) > s.effort.Context {
 		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
-			said = s.model.Read(text[p.Start:p.End])
+			x.passage = p
+			same := func(y doubt) bool { return y.said != nil && y.passage == p }
+			if i := slices.IndexFunc(open.list[:open.n], same); i >= 0 {
+				said = *open.list[i].said
+			} else {
+				said = s.model.Read(text[p.Start:p.End])
+			}
 		}
 	}
 	x.said, x.probability = &said, s.model.Meta.Probability(said[Bias])
@@ -117,16 +125,14 @@ func (s *second) passage(text string, sentences []detectors.Sentence, of detecto
 	if !found {
 		return of
 	}
-	english := func(i int) bool {
-		return i >= 0 && i < len(sentences) && s.model.English(text[sentences[i].Start:sentences[i].End])
-	}
+	english := func(i int) bool { return s.model.English(text[sentences[i].Start:sentences[i].End]) }
 	for before, after := at-1, at+1; ; {
 		whole := of
-		if english(before) && of.End-sentences[before].Start <= passageSize {
+		if before >= 0 && of.End-sentences[before].Start <= passageSize && english(before) {
 			of.Start = sentences[before].Start
 			before--
 		}
-		if english(after) && sentences[after].End-of.Start <= passageSize {
+		if after < len(sentences) && sentences[after].End-of.Start <= passageSize && english(after) {
 			of.End = sentences[after].End
 			after++
 		}
@@ -151,7 +157,7 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logit float32, o
 	})
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		if d.second.ask(text, in.Sentences(side), x); x.said != nil && (!ok || x.said[0] > logit) {
+		if d.second.ask(text, in.Sentences(side), &open, x); x.said != nil && (!ok || x.said[0] > logit) {
 			logit, ok = x.said[0], true
 		}
 	}

@@ -33,8 +33,6 @@ func newScratch(t *Meta) *scratch {
 	}
 }
 
-func up(n, to int) int { return (n + to - 1) / to * to }
-
 // Logits are what a model says of a sentence.
 type Logits [NumOutputs]float32
 
@@ -75,7 +73,7 @@ func (m *Model) English(sentence string) bool {
 
 func (m *Model) forward(s *scratch, out []float32) {
 	d, n := m.Meta.Width, len(s.ids)
-	rows := up(n, kernel.Tile)
+	rows := kernel.Up(n, kernel.Tile)
 	clear(s.x[:rows*d]) // rows that fill up a tile
 	for i, id := range s.ids {
 		unit, row := m.wordScale[id], s.x[i*d:(i+1)*d]
@@ -144,7 +142,7 @@ func (s *scratch) linear(l *linear, y, x []float32, rows int) {
 
 // attend mixes the values of all tokens by how queries and keys fit (Vaswani et al. 2017), head by head.
 func (m *Model) attend(s *scratch, n, rows int) {
-	d, columns := m.Meta.Width, up(n, kernel.Wide)
+	d, columns := m.Meta.Width, kernel.Up(n, kernel.Wide)
 	scale := float32(1 / math.Sqrt(headWidth))
 	clear(s.heads[:rows*d])
 	for h := 0; h < d; h += headWidth {

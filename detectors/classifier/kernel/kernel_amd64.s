@@ -83,84 +83,78 @@
 	VPDPBUSD     Z16, T, A; \
 	VPDPBUSD     Z17, T, B
 
-// func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
-TEXT ·matrixVNNI(SB), NOSPLIT, $0-48
-	MOVQ acc+0(FP), DX
-	MOVQ x+8(FP), SI
-	MOVQ stride+16(FP), R8
-	MOVQ w+24(FP), DI
-	MOVQ k4+32(FP), CX
-	MOVQ ahead+40(FP), R13
-	ADDQ DI, R13
+#define VNNI_ARGUMENTS \
+	MOVQ acc+0(FP), DX; \
+	MOVQ x+8(FP), SI; \
+	MOVQ stride+16(FP), R8; \
+	MOVQ w+24(FP), DI; \
+	MOVQ k4+32(FP), CX; \
+	MOVQ ahead+40(FP), R13; \
+	ADDQ DI, R13; \
 	FOUR_ROWS
-	READ_SUMS(0, Z0, Z1)
-	READ_SUMS(128, Z2, Z3)
-	READ_SUMS(256, Z4, Z5)
+
+#define READ_FOUR_SUMS \
+	READ_SUMS(0, Z0, Z1); \
+	READ_SUMS(128, Z2, Z3); \
+	READ_SUMS(256, Z4, Z5); \
 	READ_SUMS(384, Z6, Z7)
 
-four:
-	PREFETCHT0 (R13)
-	VMOVDQU32   (DI), Z16
-	VMOVDQU32   64(DI), Z17
-	DOT_VNNI((SI), Z18, Z0, Z1)
-	DOT_VNNI((R10), Z19, Z2, Z3)
-	DOT_VNNI((R11), Z20, Z4, Z5)
-	DOT_VNNI((R12), Z21, Z6, Z7)
-	ADDQ        $64, R13
-	ADDQ        $128, DI
-	NEXT_FOUR_BYTES
-	DECQ        CX
-	JNZ         four
-
-	WRITE_SUMS(0, Z0, Z1)
-	WRITE_SUMS(128, Z2, Z3)
-	WRITE_SUMS(256, Z4, Z5)
+#define WRITE_FOUR_SUMS \
+	WRITE_SUMS(0, Z0, Z1); \
+	WRITE_SUMS(128, Z2, Z3); \
+	WRITE_SUMS(256, Z4, Z5); \
 	WRITE_SUMS(384, Z6, Z7)
+
+// The next weights in Z16 and Z17, and the first four rows against them.
+#define DOT_FOUR \
+	PREFETCHT0 (R13); \
+	VMOVDQU32  (DI), Z16; \
+	VMOVDQU32  64(DI), Z17; \
+	DOT_VNNI((SI), Z18, Z0, Z1); \
+	DOT_VNNI((R10), Z19, Z2, Z3); \
+	DOT_VNNI((R11), Z20, Z4, Z5); \
+	DOT_VNNI((R12), Z21, Z6, Z7)
+
+#define NEXT_WEIGHTS \
+	ADDQ $64, R13; \
+	ADDQ $128, DI; \
+	NEXT_FOUR_BYTES; \
+	DECQ CX
+
+// func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
+TEXT ·matrixVNNI(SB), NOSPLIT, $0-48
+	VNNI_ARGUMENTS
+	READ_FOUR_SUMS
+
+four:
+	DOT_FOUR
+	NEXT_WEIGHTS
+	JNZ four
+
+	WRITE_FOUR_SUMS
 	VZEROUPPER
 	RET
 
 // func matrixVNNI8(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
 // Eight rows: the weights are loaded half as often.
 TEXT ·matrixVNNI8(SB), NOSPLIT, $0-48
-	MOVQ acc+0(FP), DX
-	MOVQ x+8(FP), SI
-	MOVQ stride+16(FP), R8
-	MOVQ w+24(FP), DI
-	MOVQ k4+32(FP), CX
-	MOVQ ahead+40(FP), R13
-	ADDQ DI, R13
-	FOUR_ROWS
-	READ_SUMS(0, Z0, Z1)
-	READ_SUMS(128, Z2, Z3)
-	READ_SUMS(256, Z4, Z5)
-	READ_SUMS(384, Z6, Z7)
+	VNNI_ARGUMENTS
+	READ_FOUR_SUMS
 	READ_SUMS(512, Z8, Z9)
 	READ_SUMS(640, Z10, Z11)
 	READ_SUMS(768, Z12, Z13)
 	READ_SUMS(896, Z14, Z15)
 
 eight:
-	PREFETCHT0 (R13)
-	VMOVDQU32   (DI), Z16
-	VMOVDQU32   64(DI), Z17
-	DOT_VNNI((SI), Z18, Z0, Z1)
-	DOT_VNNI((R10), Z19, Z2, Z3)
-	DOT_VNNI((R11), Z20, Z4, Z5)
-	DOT_VNNI((R12), Z21, Z6, Z7)
+	DOT_FOUR
 	DOT_VNNI((SI)(R8*4), Z22, Z8, Z9)
 	DOT_VNNI((R10)(R8*4), Z23, Z10, Z11)
 	DOT_VNNI((R11)(R8*4), Z24, Z12, Z13)
 	DOT_VNNI((R12)(R8*4), Z25, Z14, Z15)
-	ADDQ        $64, R13
-	ADDQ        $128, DI
-	NEXT_FOUR_BYTES
-	DECQ        CX
-	JNZ         eight
+	NEXT_WEIGHTS
+	JNZ eight
 
-	WRITE_SUMS(0, Z0, Z1)
-	WRITE_SUMS(128, Z2, Z3)
-	WRITE_SUMS(256, Z4, Z5)
-	WRITE_SUMS(384, Z6, Z7)
+	WRITE_FOUR_SUMS
 	WRITE_SUMS(512, Z8, Z9)
 	WRITE_SUMS(640, Z10, Z11)
 	WRITE_SUMS(768, Z12, Z13)

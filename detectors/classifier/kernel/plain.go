@@ -15,6 +15,9 @@ const (
 	lanes  = 8
 )
 
+// Up is n, or the next multiple.
+func Up(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
+
 // constants of exp, GELU and layer norm, in the order in which the assembly numbers them.
 var constants = [...]float32{
 	-87, 87, 1.44269504, -0.693359375, 2.12194440e-4, // exp's range, 1/ln 2, and ln 2 in two parts
