@@ -73,21 +73,42 @@ func (t *Tenant) Facts(ctx context.Context, items []*Item) (map[Key]audit.Intera
 	if q == nil {
 		return of, err
 	}
-	return of, t.each(ctx, op, q.sql("event_day, "+factColumns, ""), q.args, func(r driver.Rows) error {
+	return of, t.facts(ctx, op, q, func(it *Item, in audit.Interaction) {
+		if k := it.Key(); wanted[k] {
+			of[k] = in
+		}
+	})
+}
+
+// facts reads interactions. Of the item it gives what the facts tell: its key and place, and whether it came without content.
+func (s scope) facts(ctx context.Context, op string, q *query, keep func(it *Item, in audit.Interaction)) error {
+	return s.each(ctx, op, q.sql("sort_ts, "+factColumns, ""), q.args, func(r driver.Rows) error {
 		var row struct {
-			Day time.Time `ch:"event_day"`
+			SortTS time.Time `ch:"sort_ts"`
 			factRow
 		}
 		if err := r.ScanStruct(&row); err != nil {
 			return err
 		}
 		in := row.interaction()
-		if k := (Key{t.tenant, row.Day.UTC(), in.ID, in.Digest}); wanted[k] {
-			of[k] = in
-		}
+		keep(&Item{EventID: in.ID, Digest: in.Digest, Tenant: in.Tenant, Time: in.Time, SortTime: row.SortTS, WithoutContent: in.WithoutContent}, in)
 		return nil
 	})
 }
+
+// current reads what audit_current holds of items, in order of delivery.
+func (s scope) current(ctx context.Context, op string, items []*Item) ([]Item, error) {
+	keys := make([]Cursor, 0, len(items))
+	for _, it := range items {
+		keys = append(keys, it.Cursor())
+	}
+	q := s.from("audit_current").current()
+	q.prewhere = among(keys)
+	return s.items(ctx, op, q, byDelivery)
+}
+
+// byDelivery sorts rows of audit_current.
+const byDelivery = "ORDER BY broker_ts, topic, partition, offset"
 
 // textKinds are the kinds of an interaction's own texts, which the hot path writes and whose source is its content; laterKinds are those
 // of facts, whose source is the fact.
@@ -276,7 +297,7 @@ func (s scope) byID(ctx context.Context, op string, ids []audit.ID) ([]Item, err
 	q := s.from("audit_current").current()
 	q.prewhere = "(event_day, sort_ts, event_id, content_digest) IN (" + keys.sql("event_day, sort_ts, event_id, content_digest", "") + ")"
 	q.args = append(keys.args, q.args...)
-	return s.items(ctx, op, q, "ORDER BY broker_ts, topic, partition, offset")
+	return s.items(ctx, op, q, byDelivery)
 }
 
 // Count counts what passes a filter. It reads the whole window.

@@ -46,32 +46,34 @@ var ErrNotFound = audit.E("store: get", audit.KindInvalid, fmt.Errorf("no such i
 // record and the others are its conflicts.
 func (t *Tenant) Get(ctx context.Context, id audit.ID) (*Record, error) {
 	const op = "store: get"
-	items, err := t.byID(ctx, op, []audit.ID{id})
+	// The key of interactions leads from tenant and id to the rest of the key, and by that the other tables are read at once.
+	facts, known := map[Key]audit.Interaction{}, []*Item(nil)
+	q := t.from("interactions").current()
+	q.prewhere = anyID("event_id", []audit.ID{id})
+	err := t.facts(ctx, op, q, func(it *Item, in audit.Interaction) { facts[it.Key()], known = in, append(known, it) })
 	if err != nil {
 		return nil, err
 	}
-	if len(items) == 0 {
+	if len(known) == 0 {
 		return nil, ErrNotFound
 	}
-	r := &Record{Item: items[0], Conflicts: items[1:]}
-	r.IDConflict = r.IDConflict || len(items) > 1
-	key, one := r.Key(), []*Item{&r.Item}
-	g, gctx := errgroup.WithContext(ctx)
-	var facts map[Key]audit.Interaction
+	var items []Item
 	var texts map[Key]Texts
 	var verdicts map[Key][]StoredVerdict
-	g.Go(func() (err error) { facts, err = t.Facts(gctx, one); return err })
-	g.Go(func() (err error) { texts, err = t.Texts(gctx, one); return err })
-	g.Go(func() (err error) { verdicts, err = t.Verdicts(gctx, one); return err })
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { items, err = t.current(gctx, op, known); return err })
+	g.Go(func() (err error) { texts, err = t.Texts(gctx, known); return err })
+	g.Go(func() (err error) { verdicts, err = t.Verdicts(gctx, known); return err })
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	in, found := facts[key]
-	if !found {
-		// audit_current is written after interactions, so this is a fault that check reports.
-		return nil, audit.E(op, audit.KindInternal, fmt.Errorf("interaction %s stands in audit_current but not in interactions", r.EventID))
+	if len(items) == 0 {
+		return nil, ErrNotFound // it is just coming in: audit_current is written after interactions
 	}
-	r.Interaction, r.TextState = withTexts(in, texts[key].Interaction), texts[key].State
+	r := &Record{Item: items[0], Conflicts: items[1:]}
+	r.IDConflict = r.IDConflict || len(items) > 1
+	key := r.Key()
+	r.Interaction, r.TextState = withTexts(facts[key], texts[key].Interaction), texts[key].State
 	for _, v := range verdicts[key] {
 		if v.Current {
 			r.Verdicts = append(r.Verdicts, v.Verdict)
