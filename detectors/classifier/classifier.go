@@ -8,9 +8,9 @@
 // the ground. Probabilities are calibrated; thresholds lie in the model file and were chosen for a stated rate
 // of false positives (see [Meta]). Of a text the strongest sentence counts.
 //
-// With an encoder (package encoder, tier 1) beside it, English sentences that the model is in doubt about or holds for biased
-// are read by that, at most four of a text, what may be biased once more with the sentences around it, and its word stands; such findings
-// name the rule "classifier.encoder", the encoder's version and the whole sentence.
+// With an encoder (package encoder, tier 1) beside it, English sentences that the model is in doubt about or holds for biased or toxic
+// are read by that, at most four of a text and head, what may be biased once more with the sentences around it, and its word stands; such
+// findings name the rule "classifier.encoder", the encoder's version and the whole sentence.
 //
 // Findings name the rule "classifier.<head>", the model's version, the clause that decided, and the probability
 // as confidence. Their score is 0: they enter no sum, flag and never block by default.
@@ -54,9 +54,17 @@ func (g *gates) of(named bool) float64 {
 }
 
 type buffers struct {
-	tokens  []token
-	buckets []uint32
-	net     scratch
+	tokens   []token
+	buckets  []uint32
+	net      scratch
+	readings []reading // of the text in hand
+}
+
+// buffers are to be put back into the pool.
+func (d *Detector) buffers() *buffers {
+	b := d.pool.Get().(*buffers)
+	b.readings = b.readings[:0]
+	return b
 }
 
 // New makes the detector of a model that decides alone.
@@ -105,7 +113,7 @@ type best struct {
 // Detect makes at most one finding a side of each head, of bias one a ground: the strongest sentence's.
 func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Finding, error) {
 	var findings []audit.Finding
-	b := d.pool.Get().(*buffers)
+	b := d.buffers()
 	defer d.pool.Put(b)
 	for _, side := range [...]audit.Side{audit.Output, audit.Input} {
 		text := in.Normal(side).String()
@@ -113,7 +121,8 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 			continue
 		}
 		var tops [NumHeads]best
-		var open doubts
+		b.readings = b.readings[:0]
+		var open [NumHeads]doubts
 		any := false
 		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 			if float64(first) < d.gates.of(named) {
@@ -121,9 +130,9 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 			}
 			d.model.judge(&b.net, ts, first, named)
 			for h, z := range b.net.heads {
-				if Head(h) == Bias && d.second != nil {
-					if x, ask := d.doubt(s, ts, first, z, named); ask {
-						open.add(x)
+				if d.second.decides(Head(h)) {
+					if x, ask := d.doubt(Head(h), s, ts, first, z, named); ask {
+						open[h].add(x)
 					}
 					continue
 				}
@@ -132,9 +141,11 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 				}
 			}
 		})
-		if open.n > 0 {
-			tops[Bias] = d.second.decide(text, in.Sentences(side), &open)
-			any = any || tops[Bias].probability > 0
+		for h := range open {
+			if open[h].n > 0 {
+				tops[h] = d.second.decide(Head(h), b, text, in.Sentences(side), &open[h])
+				any = any || tops[h].probability > 0
+			}
 		}
 		if any {
 			findings = d.report(findings, b, in, side, text, &tops)
@@ -269,7 +280,7 @@ func clause(ts []token, i int) (from, to int) {
 type Scores struct {
 	First   float32           // the highest first score
 	Logits  [NumHeads]float32 // of each head the highest, without the encoder
-	Heads   [NumHeads]float64 // probabilities, of bias the encoder's where it was asked
+	Heads   [NumHeads]float64 // probabilities, the encoder's where it was asked
 	Flagged [NumHeads]bool    // what Detect would say
 	Grounds []audit.Ground    // of the most biased sentence, likeliest first
 }
@@ -281,25 +292,25 @@ const unasked = 1e-3
 // Scores looks at every sentence whatever its first score is: for calibration and evaluation, which want
 // a score of each text.
 func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
-	b := d.pool.Get().(*buffers)
+	b := d.buffers()
 	defer d.pool.Put(b)
 	m, text := d.model, in.Normal(side).String()
 	out.First = float32(math.Inf(-1))
 	for h := range out.Logits {
 		out.Logits[h] = float32(math.Inf(-1))
 	}
-	var open doubts
+	var open [NumHeads]doubts
 	m.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		m.judge(&b.net, ts, first, named)
 		out.First = max(out.First, first)
 		for h, z := range b.net.heads {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
-			if Head(h) == Bias && d.second != nil {
-				x, ask := d.doubt(s, ts, first, z, named)
+			if d.second.decides(Head(h)) {
+				x, ask := d.doubt(Head(h), s, ts, first, z, named)
 				if ask {
-					d.second.ask(text, in.Sentences(side), &open, &x)
-					open.add(x)
+					d.second.ask(Head(h), b, text, in.Sentences(side), &x)
+					open[h].add(x)
 				}
 				if p, yes = x.probability, false; x.said != nil {
 					grounds = func([]token) []audit.Ground { return x.said.Grounds() }
@@ -317,8 +328,10 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 			}
 		}
 	})
-	if open.n > 0 {
-		out.Flagged[Bias] = d.second.decide(text, in.Sentences(side), &open).probability > 0
+	for h := range open {
+		if open[h].n > 0 {
+			out.Flagged[h] = d.second.decide(Head(h), b, text, in.Sentences(side), &open[h]).probability > 0
+		}
 	}
 	return out
 }

@@ -14,7 +14,7 @@ import (
 // EncoderRule is the rule that findings name where the encoder decided.
 const EncoderRule = ID + ".encoder"
 
-// second is what decides English sentences that the model is in doubt about, or holds for biased.
+// second is what decides about English sentences that the model is in doubt about, or answers yes to.
 type second struct {
 	model  *encoder.Model
 	effort encoder.Effort
@@ -33,28 +33,32 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 	}
 	d := New(m)
 	d.second = &second{e, f}
-	d.gates.named, d.gates.unnamed = min(d.gates.named, f.Named.First), min(d.gates.unnamed, f.Unnamed.First)
+	for _, a := range f.Heads {
+		d.gates.named, d.gates.unnamed = min(d.gates.named, a.Named.First), min(d.gates.unnamed, a.Unnamed.First)
+	}
 	return d, nil
 }
 
 func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort.Name }
 
-// doubt is a sentence, or a window of a long one, with the classifier's answer and, once it was asked, the encoder's.
+// decides tells whether the encoder answers for a head.
+func (s *second) decides(h Head) bool { return s != nil && int(h) < len(s.effort.Heads) }
+
+// doubt is a sentence, or a window of a long one, with the classifier's answer for a head and, once it was asked, the encoder's.
 type doubt struct {
 	best
-	to      int32 // the window's end
-	logit   float32
-	yes     bool               // the classifier's answer
-	passage detectors.Sentence // what the encoder read last; empty where that was the window
+	to    int32 // the window's end
+	logit float32
+	yes   bool // the classifier's answer
 }
 
 // doubt gives a window, and tells whether the encoder is asked about it.
-func (d *Detector) doubt(s detectors.Sentence, ts []token, first, logit float32, named bool) (x doubt, ask bool) {
-	p, yes := d.model.answer(Bias, first, logit)
+func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, first, logit float32, named bool) (x doubt, ask bool) {
+	p, yes := d.model.answer(h, first, logit)
 	x = doubt{best: best{sentence: s, from: int(ts[0].start), probability: p}, to: ts[len(ts)-1].end, logit: logit, yes: yes}
-	from := d.second.effort.Unnamed
+	from := d.second.effort.Heads[h].Unnamed
 	if named {
-		from = d.second.effort.Named
+		from = d.second.effort.Heads[h].Named
 	}
 	return x, yes || float64(first) >= from.First && float64(logit) > from.Logit
 }
@@ -78,12 +82,18 @@ func (l *doubts) add(x doubt) {
 	l.list[at] = x
 }
 
-// decide gives the most biased of them; its probability is 0 where none is.
-func (s *second) decide(text string, sentences []detectors.Sentence, open *doubts) (top best) {
+// reading is a part of a text with what the encoder says of it.
+type reading struct {
+	part detectors.Sentence
+	said *encoder.Logits
+}
+
+// decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
+func (s *second) decide(h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		s.ask(text, sentences, open, x)
-		if x.said != nil && x.probability <= s.effort.Threshold || x.said == nil && !x.yes {
+		s.ask(h, b, text, sentences, x)
+		if x.said != nil && x.probability <= s.effort.Heads[h].Threshold || x.said == nil && !x.yes {
 			continue
 		}
 		if x.probability > top.probability {
@@ -93,27 +103,32 @@ func (s *second) decide(text string, sentences []detectors.Sentence, open *doubt
 	return top
 }
 
-// ask asks about an English sentence, once; of another language the classifier's own probability holds. What may be biased is read
+// ask asks about an English sentence, once; of another language the classifier's own probability holds. What may well be so is read
 // again in its passage, which has the last word: "Not worth the training." is one thing after a course and another after a person.
-// Of the open doubts' passages each is read once.
-func (s *second) ask(text string, sentences []detectors.Sentence, open *doubts, x *doubt) {
-	sentence := text[x.from:x.to]
-	if x.said != nil || !s.model.English(sentence) {
+func (s *second) ask(h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) {
+	window := detectors.Sentence{Start: x.from, End: int(x.to)}
+	if x.said != nil || !s.model.English(text[window.Start:window.End]) {
 		return
 	}
-	said := s.model.Read(sentence)
-	if float64(said[Bias]) > s.effort.Context {
+	x.said = s.read(b, text, window)
+	if float64(x.said[h]) > s.effort.Heads[h].Context {
 		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
-			x.passage = p
-			same := func(y doubt) bool { return y.said != nil && y.passage == p }
-			if i := slices.IndexFunc(open.list[:open.n], same); i >= 0 {
-				said = *open.list[i].said
-			} else {
-				said = s.model.Read(text[p.Start:p.End])
-			}
+			x.said = s.read(b, text, p)
 		}
 	}
-	x.said, x.probability = &said, s.model.Meta.Probability(said[Bias])
+	x.probability = s.model.Meta.Decides[h].Probability(x.said[h])
+}
+
+// read reads a part of a text, once for all doubts and heads.
+func (s *second) read(b *buffers, text string, part detectors.Sentence) *encoder.Logits {
+	for _, r := range b.readings {
+		if r.part == part {
+			return r.said
+		}
+	}
+	said := s.model.Read(text[part.Start:part.End])
+	b.readings = append(b.readings, reading{part, &said})
+	return &said
 }
 
 // passageSize is the most bytes of a passage: about as many as the encoder reads, and as the texts have that it learnt from.
@@ -142,23 +157,23 @@ func (s *second) passage(text string, sentences []detectors.Sentence, of detecto
 	}
 }
 
-// Asked gives the highest logit of bias that the encoder gives to a sentence that it is asked about; false where it is asked about
+// Asked gives the highest logit of a head that the encoder gives to a sentence that it is asked about; false where it is asked about
 // none. It is for calibration.
-func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logit float32, ok bool) {
-	b := d.pool.Get().(*buffers)
+func (d *Detector) Asked(h Head, in *detectors.Input, side audit.Side) (logit float32, ok bool) {
+	b := d.buffers()
 	defer d.pool.Put(b)
 	text := in.Normal(side).String()
 	var open doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
-		if x, ask := d.doubt(s, ts, first, b.net.heads[Bias], named); ask {
+		if x, ask := d.doubt(h, s, ts, first, b.net.heads[h], named); ask {
 			open.add(x)
 		}
 	})
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		if d.second.ask(text, in.Sentences(side), &open, x); x.said != nil && (!ok || x.said[0] > logit) {
-			logit, ok = x.said[0], true
+		if d.second.ask(h, b, text, in.Sentences(side), x); x.said != nil && (!ok || x.said[h] > logit) {
+			logit, ok = x.said[h], true
 		}
 	}
 	return logit, ok

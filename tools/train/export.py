@@ -90,7 +90,7 @@ def main():
     vocabulary = "\n".join(sorted(model, key=model.get)).encode()
     header = json.dumps({
         "name": a.name, "trained": TRAINED, "layers": layers, "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
-        "pieces": len(model), "outputs": HEADS + GROUNDS, "a": 1, "b": 0, "efforts": [], "classifier": "",
+        "pieces": len(model), "outputs": HEADS + GROUNDS, "decides": [], "efforts": [], "classifier": "",
     }).encode()
     body = b"EVENHAND-T1/1\n" + len(header).to_bytes(4, "little") + header + len(vocabulary).to_bytes(4, "little") + vocabulary + b"".join(parts)
     pathlib.Path(a.out).write_bytes(body + hashlib.sha256(body).digest())

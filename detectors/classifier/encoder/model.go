@@ -55,18 +55,34 @@ type Meta struct {
 	Pieces  int      `json:"pieces"`
 	Outputs []string `json:"outputs"`
 
-	// A and B make a probability of the logit of bias: 1/(1+exp(-(A·logit+B))).
-	A float64 `json:"a"`
-	B float64 `json:"b"`
-	// Efforts are what it may cost, and what is answered then; empty in a file that was not calibrated.
+	// Decides are the heads that answer, bias the first; the others are learnt and never asked. Empty in a file that was not calibrated.
+	Decides []Scale `json:"decides"`
+	// Efforts are what it may cost, and what is answered then.
 	Efforts []Effort `json:"efforts"`
 	// Classifier is the version of the model that it was calibrated with: whose doubts are asked about.
 	Classifier string `json:"classifier"`
 }
 
-// Effort says which sentences are asked about, and from which probability on the answer is yes.
+// Scale makes a probability of a head's logit: 1/(1+exp(-(A·logit+B))).
+type Scale struct {
+	Head string  `json:"head"`
+	A    float64 `json:"a"`
+	B    float64 `json:"b"`
+}
+
+// Probability of a logit.
+func (s Scale) Probability(logit float32) float64 {
+	return 1 / (1 + math.Exp(-(float64(s.A*float64(logit)) + s.B)))
+}
+
+// Effort says for each head that answers which sentences are asked about, and from which probability on the answer is yes.
 type Effort struct {
-	Name      string  `json:"name"`
+	Name  string   `json:"name"`
+	Heads []Asking `json:"heads"` // in the order of Decides
+}
+
+// Asking is what an effort does for one head.
+type Asking struct {
 	Named     Doubt   `json:"named"`   // where a group is named, in the sentence or in the one before
 	Unnamed   Doubt   `json:"unnamed"` // elsewhere
 	Context   float64 `json:"context"` // the logit of a sentence above which it is read again with what stands around it
@@ -77,12 +93,7 @@ type Effort struct {
 // Doubt is what the classifier must say of a sentence for the encoder to be asked, though its answer is no.
 type Doubt struct {
 	First float64 `json:"first"` // its first score, at least
-	Logit float64 `json:"logit"` // its logit of bias, above
-}
-
-// Probability of a logit of bias.
-func (t *Meta) Probability(logit float32) float64 {
-	return 1 / (1 + math.Exp(-(float64(t.A*float64(logit)) + t.B)))
+	Logit float64 `json:"logit"` // its logit of the head, above
 }
 
 // Effort gives the one of a name.
@@ -157,20 +168,41 @@ func decode(file []byte) (*Model, error) {
 		return nil, c.err
 	case len(c.rest) > 0:
 		return nil, fmt.Errorf("%d bytes too many", len(c.rest))
-	case !c.finite || !modelfile.Finite(t.A, t.B):
+	case !c.finite:
 		return nil, errors.New("a number is not finite")
 	case !slices.Equal(t.Outputs, outputs()):
 		return nil, fmt.Errorf("outputs %v, want %v", t.Outputs, outputs())
 	}
-	for _, e := range t.Efforts {
-		if !modelfile.Finite(e.Named.First, e.Named.Logit, e.Unnamed.First, e.Unnamed.Logit, e.Context) || !(e.Threshold > 0 && e.Threshold <= 1) {
-			return nil, fmt.Errorf("effort %s: named %v, unnamed %v, context %v, threshold %v", e.Name, e.Named, e.Unnamed, e.Context, e.Threshold)
-		}
+	if err := t.validate(); err != nil {
+		return nil, err
 	}
 	m.pieces = newPieces(vocabulary)
 	t.Version = version
 	m.pool.New = func() any { return newScratch(t) }
 	return m, nil
+}
+
+// validate looks at what calibration wrote.
+func (t *Meta) validate() error {
+	if len(t.Decides) > len(Heads) {
+		return fmt.Errorf("%d heads answer, there are %d", len(t.Decides), len(Heads))
+	}
+	for i, s := range t.Decides {
+		if s.Head != Heads[i] || !modelfile.Finite(s.A, s.B) {
+			return fmt.Errorf("head %d: %+v, want %s with finite numbers", i, s, Heads[i])
+		}
+	}
+	for _, e := range t.Efforts {
+		if len(e.Heads) != len(t.Decides) {
+			return fmt.Errorf("effort %s: %d heads, want %d", e.Name, len(e.Heads), len(t.Decides))
+		}
+		for _, a := range e.Heads {
+			if !modelfile.Finite(a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Context) || !(a.Threshold > 0 && a.Threshold <= 1) {
+				return fmt.Errorf("effort %s: %+v", e.Name, a)
+			}
+		}
+	}
+	return nil
 }
 
 // Retuned gives the file with another header: what calibration found.

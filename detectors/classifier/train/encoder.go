@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,105 +12,73 @@ import (
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
-// efforts are what the encoder may cost, the cheapest first: it is asked about three of a hundred long answers of a language model,
-// about one of seven, about each text.
+// decides are the heads that the encoder answers for. Those of safety tell what a text is about, not whether it does harm: see docs/detection.md.
+var decides = []classifier.Head{classifier.Bias, classifier.Toxicity}
+
+// never is above every logit.
+const never = 1e3
+
+var everything = encoder.Doubt{First: -never, Logit: -never}
+
+// efforts are what the encoder may cost, the cheapest first: it is asked about five of a hundred long answers of a language model,
+// about one of seven, about each text. Heads are in the order of decides.
 var efforts = []encoder.Effort{
-	{Name: "balanced", Named: encoder.Doubt{First: -1, Logit: -2}, Unnamed: encoder.Doubt{First: 0.87, Logit: -2}, Context: 0.45},
-	{Name: "thorough", Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
-	{Name: "full", Named: encoder.Doubt{First: -1e3, Logit: -1e3}, Unnamed: encoder.Doubt{First: -1e3, Logit: -1e3}, Context: -2},
+	{Name: "balanced", Heads: []encoder.Asking{
+		{Named: encoder.Doubt{First: -1, Logit: -2}, Unnamed: encoder.Doubt{First: 0.87, Logit: -2}, Context: 0.45},
+		{Named: encoder.Doubt{First: -1, Logit: 0}, Unnamed: encoder.Doubt{First: 0.87, Logit: 0}, Context: never},
+	}},
+	{Name: "thorough", Heads: []encoder.Asking{
+		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
+		{Named: encoder.Doubt{First: -2, Logit: -2}, Unnamed: encoder.Doubt{First: -0.5, Logit: -2}, Context: never},
+	}},
+	{Name: "full", Heads: []encoder.Asking{
+		{Named: everything, Unnamed: everything, Context: -2},
+		{Named: everything, Unnamed: everything, Context: never},
+	}},
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
 type EncoderResult struct {
 	File   []byte
 	Meta   encoder.Meta
-	Tuning []EncoderOutcome // of each effort
+	Tuning []EncoderOutcome // of each head and effort
 }
 
-// EncoderOutcome is what an effort finds in the texts that calibrated it.
+// EncoderOutcome is what an effort finds for a head in the texts that calibrated it.
 type EncoderOutcome struct {
-	Effort                           encoder.Effort
+	Head                             classifier.Head
+	Effort                           string
+	Asking                           encoder.Asking
 	True, Ordinary, Benign           int
 	Found, OrdinaryFound, BenignOnes int
 	OrdinaryAsked                    int // texts with a sentence that is asked about
 }
 
-// Calibrate fits probability and thresholds of an encoder to the English rows of split dev, those of the recipe's unseen sources apart: it has
+// Calibrate fits probabilities and thresholds of an encoder to the English rows of split dev, those of the recipe's unseen sources apart: it has
 // learnt from all others. Too few rows are an error of KindInvalid.
 func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (*EncoderResult, error) {
-	const op = "train: calibrate encoder"
 	e, err := encoder.Decode(file)
 	if err != nil {
 		return nil, err
 	}
-	rd, err := newReader()
-	if err != nil {
-		return nil, err
-	}
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row dataset.Row) bool {
-		return row.Split != "dev" || row.Label.Bias == nil || row.Lang != "" && row.Lang != "en" || row.Source == "mlma_fr" || slices.Contains(r.Unseen, row.Source)
+		return row.Split != "dev" || row.Lang != "" && row.Lang != "en" || row.Source == "mlma_fr" || slices.Contains(r.Unseen, row.Source)
 	})
 	res := &EncoderResult{Meta: e.Meta}
 	meta := &res.Meta
-	meta.A, meta.B, meta.Classifier = 1, 0, m.Meta.Version
-	var asked [][]float64 // of each effort and row the encoder's logit, -Inf where it is not asked
+	meta.Classifier, meta.Decides, meta.Efforts = m.Meta.Version, nil, nil
 	for _, f := range efforts {
-		f.Threshold = 1
-		e.Meta.Efforts, e.Meta.Classifier = []encoder.Effort{f}, m.Meta.Version
-		d, err := classifier.NewWithEncoder(m, e, f.Name)
+		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name})
+	}
+	for i, h := range decides {
+		scale, outcomes, err := calibrateHead(e, m, h, i, rows, r)
 		if err != nil {
 			return nil, err
 		}
-		logits := make([]float64, len(rows))
-		for i := range rows {
-			logits[i] = math.Inf(-1)
-			if z, ok := d.Asked(rd.read(rows[i].Text), audit.Output); ok {
-				logits[i] = float64(z)
-			}
+		meta.Decides, res.Tuning = append(meta.Decides, scale), append(res.Tuning, outcomes...)
+		for n, o := range outcomes {
+			meta.Efforts[n].Heads = append(meta.Efforts[n].Heads, o.Asking)
 		}
-		asked = append(asked, logits)
-	}
-	var js []judged
-	for i, z := range asked[len(asked)-1] {
-		if !math.IsInf(z, 0) {
-			j := judged{}
-			j.scores.Logits[classifier.Bias] = float32(z)
-			j.target[classifier.Bias] = float32(*rows[i].Label.Bias)
-			js = append(js, j)
-		}
-	}
-	if len(js) < 50 {
-		return nil, audit.E(op, audit.KindInvalid, errors.New("too little to calibrate with: want biased and harmless English texts of split dev"))
-	}
-	meta.A, meta.B, _ = platt(js, classifier.Bias)
-	meta.Efforts = nil
-	for n, f := range efforts {
-		out := EncoderOutcome{}
-		var ordinary, benign, right []float64
-		for i := range rows {
-			row, p := &rows[i], 0.0
-			if !math.IsInf(asked[n][i], 0) {
-				p = meta.Probability(float32(asked[n][i]))
-			}
-			switch {
-			case *row.Label.Bias >= 0.5:
-				right = append(right, p)
-			case r.ordinary(row.Source):
-				if ordinary = append(ordinary, p); p > 0 {
-					out.OrdinaryAsked++
-				}
-			case row.Skeleton != "":
-				benign = append(benign, p)
-			}
-		}
-		f.Threshold = thousandths(max(above(ordinary, r.EncoderFPR[f.Name].Ordinary), above(benign, r.EncoderFPR[f.Name].Benign), 0.3))
-		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
-		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, f.Threshold), exceeding(ordinary, f.Threshold), exceeding(benign, f.Threshold)
-		if len(ordinary) > 0 {
-			f.FPR = float64(out.OrdinaryFound) / float64(len(ordinary))
-		}
-		out.Effort = f
-		meta.Efforts, res.Tuning = append(meta.Efforts, f), append(res.Tuning, out)
 	}
 	if res.File, err = encoder.Retuned(file, *meta); err != nil {
 		return nil, err
@@ -124,6 +91,96 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	return res, nil
 }
 
+// wanted is what a row says of a head; false where it says nothing. In ordinary text nothing should be found.
+func wanted(row *dataset.Row, h classifier.Head, r *Recipe) (target float64, known bool) {
+	label := row.Label.Bias
+	if h == classifier.Toxicity {
+		label = row.Label.Toxic
+	}
+	switch {
+	case label != nil:
+		return *label, true
+	case r.ordinary(row.Source):
+		return 0, true
+	}
+	return 0, false
+}
+
+// calibrateHead fits one head, the one at place of what is decided.
+func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, place int, all []dataset.Row, r Recipe) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
+	const op = "train: calibrate encoder"
+	rd, err := newReader()
+	if err != nil {
+		return scale, nil, err
+	}
+	var rows []*dataset.Row
+	for i := range all {
+		if _, known := wanted(&all[i], h, &r); known {
+			rows = append(rows, &all[i])
+		}
+	}
+	var asked [][]float64 // of each effort and row the encoder's logit, -Inf where it is not asked
+	for _, f := range efforts {
+		// Only whom it asks matters here; what it answers does not.
+		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = make([]encoder.Scale, len(decides)), []encoder.Effort{f}, m.Meta.Version
+		d, err := classifier.NewWithEncoder(m, e, f.Name)
+		if err != nil {
+			return scale, nil, err
+		}
+		logits := make([]float64, len(rows))
+		for i, row := range rows {
+			logits[i] = math.Inf(-1)
+			if z, ok := d.Asked(h, rd.read(row.Text), audit.Output); ok {
+				logits[i] = float64(z)
+			}
+		}
+		asked = append(asked, logits)
+	}
+	var js []judged
+	for i, z := range asked[len(asked)-1] {
+		if !math.IsInf(z, 0) {
+			j := judged{}
+			target, _ := wanted(rows[i], h, &r)
+			j.scores.Logits[h], j.target[h] = float32(z), float32(target)
+			js = append(js, j)
+		}
+	}
+	if len(js) < 50 {
+		return scale, nil, audit.E(op, audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in English", h))
+	}
+	scale.Head = h.String()
+	scale.A, scale.B, _ = platt(js, h)
+	for n, f := range efforts {
+		out := EncoderOutcome{Head: h, Effort: f.Name, Asking: f.Heads[place]}
+		var ordinary, benign, right []float64
+		for i, row := range rows {
+			p := 0.0
+			if !math.IsInf(asked[n][i], 0) {
+				p = scale.Probability(float32(asked[n][i]))
+			}
+			switch target, _ := wanted(row, h, &r); {
+			case target >= 0.5:
+				right = append(right, p)
+			case r.ordinary(row.Source):
+				if ordinary = append(ordinary, p); p > 0 {
+					out.OrdinaryAsked++
+				}
+			case row.Skeleton != "":
+				benign = append(benign, p)
+			}
+		}
+		bound, a := r.EncoderFPR[f.Name][place], &out.Asking
+		a.Threshold = thousandths(max(above(ordinary, bound.Ordinary), above(benign, bound.Benign), 0.3))
+		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
+		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)
+		if len(ordinary) > 0 {
+			a.FPR = float64(out.OrdinaryFound) / float64(len(ordinary))
+		}
+		outcomes = append(outcomes, out)
+	}
+	return scale, outcomes, nil
+}
+
 // Card is the encoder's model card, in Markdown.
 func (r *EncoderResult) Card() string {
 	var b strings.Builder
@@ -131,14 +188,15 @@ func (r *EncoderResult) Card() string {
 	t := &r.Meta
 	p("# Model card: %s, version %s\n\n", t.Name, t.Version)
 	p("%s. %d layers of %d numbers, weights of a byte; %d bytes. Written by `tools/train/export.py` and `evenhand train --encoder`, calibrated with classifier %s.\n\n", t.Trained, t.Layers, t.Width, len(r.File), t.Classifier)
-	p("It decides English sentences that the classifier is in doubt about or holds for biased, and tells their ground. For flags that people or rules look at; " +
+	p("It decides English sentences that the classifier is in doubt about or holds for biased or toxic, and tells the ground of bias. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
 	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
-	p("Sentences are asked about from the classifier's first score and logit on.\n\n| effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|\n")
+	p("Sentences are asked about from the classifier's first score and logit on.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, o := range r.Tuning {
-		p("| %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Effort.Name, o.Effort.Named.First, o.Effort.Named.Logit, o.Effort.Unnamed.First, o.Effort.Unnamed.Logit, o.Effort.Threshold,
+		a := &o.Asking
+		p("| %s | %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Threshold,
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
 	}
-	p("\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about.\n")
+	p("\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n")
 	return b.String()
 }

