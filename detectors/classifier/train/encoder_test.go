@@ -31,7 +31,7 @@ func TestCalibrateEncoder(t *testing.T) {
 		}
 		return rows
 	}
-	rows, recipe := read("age", "disability", "language", "religion"), DefaultRecipe()
+	rows, recipe := read("age", "disability", "voices", "ordinary"), DefaultRecipe()
 	once, err := Calibrate(file, m, rows, recipe)
 	if err != nil {
 		t.Fatal(err)
