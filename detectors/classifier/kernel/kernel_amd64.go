@@ -2,13 +2,16 @@ package kernel
 
 import "golang.org/x/sys/cpu"
 
-// avx2 and vnni say what is used of what the processor has.
-var avx2, vnni = cpu.X86.HasAVX2, hasVNNI
+// avx2, vnni and amx say what is used of what the processor has; of amx see hasAMX, too.
+var avx2, vnni, amx = cpu.X86.HasAVX2, hasVNNI, true
 
 var hasVNNI = cpu.X86.HasAVX2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VNNI
 
 // Sets lists the sets of instructions that the processor has kernels for, the fastest first; the last is plain Go.
 func Sets() (out []string) {
+	if hasAMX() {
+		out = append(out, "amx")
+	}
 	if hasVNNI {
 		out = append(out, "vnni")
 	}
@@ -19,7 +22,7 @@ func Sets() (out []string) {
 }
 
 // Use takes one of Sets from now on, for tests: nothing may run meanwhile.
-func Use(set string) { vnni, avx2 = set == "vnni", set != "go" }
+func Use(set string) { amx, vnni, avx2 = set == "amx", set == "amx" || set == "vnni", set != "go" }
 
 // same holds the constants of the assembly, once for each lane.
 var same = func() (out [len(constants)][lanes]float32) {
@@ -39,6 +42,13 @@ func MatrixInt8(acc []int32, x []uint8, stride, rows int, w []int8, k int) {
 		return
 	}
 	_, _, _ = acc[rows*Column-1], x[(rows-1)*stride+k-1], w[k*Column-1]
+	if n := rows / 16; amx && n > 0 && k%64 == 0 && hasAMX() {
+		matrixAMX(&acc[0], &x[0], stride, &w[0], k/64, n)
+		if rows -= 16 * n; rows == 0 {
+			return
+		}
+		acc, x = acc[16*n*Column:], x[16*n*stride:]
+	}
 	// While it multiplies, a call fetches half of as many weights as its own, of those that follow: half by turns.
 	size := k * Column
 	for r, half := 0, 0; r < rows; half = size/2 - half {
@@ -141,6 +151,9 @@ func Softmax(x []float32, scale float32) {
 }
 
 // Strides are in bytes, lengths multiples of lanes.
+
+//go:noescape
+func matrixAMX(acc *int32, x *uint8, stride int, w *int8, k64, rows16 int)
 
 //go:noescape
 func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)

@@ -64,7 +64,10 @@ func TestKernels(t *testing.T) {
 			same("Dequantise", func(x []float32) { Dequantise(x, acc, sum, scale, bias, .003, 127) },
 				func(x []float32) { dequantiseGo(x, acc, sum, scale, bias, .003, 127) })
 
-			rows, k := Tile*(1+r.IntN(5)), 4*(1+r.IntN(40))
+			rows, k := Tile*(1+r.IntN(20)), 4*(1+r.IntN(40))
+			if r.IntN(2) == 0 {
+				k = 64 * (1 + r.IntN(6)) // what tiles take
+			}
 			fx, fw := floats(rows*(k+8), 3), floats(k*(Wide+8), 3)
 			x = floats(rows*24, 30)
 			same("Matrix", func(x []float32) { Matrix(x, 24, fx, k+8, rows, fw, Wide+8, k) }, func(x []float32) { matrixGo(x, 24, fx, k+8, rows, fw, Wide+8, k) })
