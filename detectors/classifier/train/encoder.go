@@ -72,6 +72,9 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	}
 	for i, h := range decides {
 		scale, outcomes, err := calibrateHead(e, m, h, i, rows, r)
+		if err != nil && i > 0 && audit.KindOf(err) == audit.KindInvalid {
+			break // texts that say nothing of toxicity: that stays with the classifier
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +148,7 @@ func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, pla
 			js = append(js, j)
 		}
 	}
-	if len(js) < 50 {
+	if yes := slices.ContainsFunc(js, func(j judged) bool { return j.target[h] >= 0.5 }); len(js) < 50 || !yes {
 		return scale, nil, audit.E(op, audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in English", h))
 	}
 	scale.Head = h.String()
