@@ -61,7 +61,7 @@ func Kafka(headers []audit.Header, key, value []byte) Event {
 
 func (e *Event) name(name, value string) {
 	if !validName(name) {
-		e.fault(clip(name), unknown, "is no name of an attribute, which has lower-case letters and digits")
+		e.fault(name, unknown, "is no name of an attribute, which has lower-case letters and digits")
 		return
 	}
 	if name != "datacontenttype" { // it is the content type (3.1.1)

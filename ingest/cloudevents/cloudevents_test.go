@@ -68,6 +68,7 @@ func FuzzHTTP(f *testing.F) {
 	f.Add("Ce-Subject", "a%20b", "application/json")
 	f.Add("ce-id", `"\"`, "text/plain")
 	f.Add("Ce-\xff", "%zz", ";")
+	f.Add("Ce-"+strings.Repeat("\xff0", 40), "%", "")
 	f.Fuzz(func(t *testing.T, name, value, kind string) {
 		h := http.Header{"Ce-Specversion": {"1.0"}, "Ce-Id": {"1"}, "Ce-Source": {"/a"}, "Ce-Type": {"t"}, "Content-Type": {kind}}
 		h[name] = append(h[name], value)

@@ -22,7 +22,7 @@ func Structured(members map[string][]byte) Event {
 			e.base64(raw)
 		default:
 			if !validName(name) {
-				e.fault(clip(name), unknown, "is no name of an attribute, which has lower-case letters and digits; fields of the event stand in data")
+				e.fault(name, unknown, "is no name of an attribute, which has lower-case letters and digits; fields of the event stand in data")
 				continue
 			}
 			e.value(name, raw)
