@@ -12,7 +12,7 @@ import (
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
-// decides are the heads that the encoder answers for. Those of safety tell what a text is about, not whether it does harm: see docs/detection.md.
+// decides are the heads that the encoder answers for, in the order of its heads. Those of safety tell what a text is about, not whether it does harm: see docs/detection.md.
 var decides = []classifier.Head{classifier.Bias, classifier.Toxicity}
 
 // never is above every logit.
@@ -20,8 +20,8 @@ const never = 1e3
 
 var everything = encoder.Doubt{First: -never, Logit: -never}
 
-// efforts are what the encoder may cost, the cheapest first: it is asked about five of a hundred long answers of a language model,
-// about one of seven, about each text. Heads are in the order of decides.
+// efforts are what the encoder may cost, the cheapest first: about bias it is asked in three of a hundred long answers of a language model,
+// in one of seven, in each text. Heads are in the order of decides.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -1, Logit: -2}, Unnamed: encoder.Doubt{First: 0.87, Logit: -2}, Context: 0.45},
@@ -61,6 +61,10 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	if err != nil {
 		return nil, err
 	}
+	rd, err := newReader()
+	if err != nil {
+		return nil, err
+	}
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row dataset.Row) bool {
 		return row.Split != "dev" || row.Lang != "" && row.Lang != "en" || row.Source == "mlma_fr" || slices.Contains(r.Unseen, row.Source)
 	})
@@ -70,9 +74,9 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	for _, f := range efforts {
 		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name})
 	}
-	for i, h := range decides {
-		scale, outcomes, err := calibrateHead(e, m, h, i, rows, r)
-		if err != nil && i > 0 && audit.KindOf(err) == audit.KindInvalid {
+	for _, h := range decides {
+		scale, outcomes, err := calibrateHead(e, m, h, rd, rows, r)
+		if err != nil && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
 			break // texts that say nothing of toxicity: that stays with the classifier
 		}
 		if err != nil {
@@ -109,13 +113,9 @@ func wanted(row *dataset.Row, h classifier.Head, r *Recipe) (target float64, kno
 	return 0, false
 }
 
-// calibrateHead fits one head, the one at place of what is decided.
-func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, place int, all []dataset.Row, r Recipe) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
+// calibrateHead fits one head.
+func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, rd *reader, all []dataset.Row, r Recipe) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
 	const op = "train: calibrate encoder"
-	rd, err := newReader()
-	if err != nil {
-		return scale, nil, err
-	}
 	var rows []*dataset.Row
 	for i := range all {
 		if _, known := wanted(&all[i], h, &r); known {
@@ -154,7 +154,7 @@ func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, pla
 	scale.Head = h.String()
 	scale.A, scale.B, _ = platt(js, h)
 	for n, f := range efforts {
-		out := EncoderOutcome{Head: h, Effort: f.Name, Asking: f.Heads[place]}
+		out := EncoderOutcome{Head: h, Effort: f.Name, Asking: f.Heads[h]}
 		var ordinary, benign, right []float64
 		for i, row := range rows {
 			p := 0.0
@@ -172,7 +172,7 @@ func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, pla
 				benign = append(benign, p)
 			}
 		}
-		bound, a := r.EncoderFPR[f.Name][place], &out.Asking
+		bound, a := r.EncoderFPR[f.Name][h], &out.Asking
 		a.Threshold = thousandths(max(above(ordinary, bound.Ordinary), above(benign, bound.Benign), 0.3))
 		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
 		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)
