@@ -132,7 +132,11 @@ func TestBlocks(t *testing.T) {
 				url = p.URL + "/v1/responses"
 			}
 			_, got, err := a.post(t, url, chatAsk)
-			if !tc.check(err) || got != "" || strings.Contains(err.Error(), "emotional") || strings.Contains(err.Error(), "4111") {
+			if !tc.check(err) || got != "" {
+				t.Errorf("%s, %s: %v %q", tc.name, path, err, got)
+			}
+			// The provider's port may hold the digits of the card.
+			if told := strings.ReplaceAll(fmt.Sprint(err), p.URL, ""); strings.Contains(told, "emotional") || strings.Contains(told, "4111") {
 				t.Errorf("%s, %s: %v %q", tc.name, path, err, got)
 			}
 			if e := a.event(t); !strings.Contains(e.Response, tc.text) || e.Status != "blocked" || p.calls() != 1 {
