@@ -82,10 +82,10 @@ func (l *doubts) add(x doubt) {
 	l.list[at] = x
 }
 
-// reading is a part of a text with what the encoder says of it.
+// reading is a part of a text with what the encoder says of it within its passage.
 type reading struct {
-	part detectors.Sentence
-	said *encoder.Logits
+	part, passage detectors.Sentence
+	said          *encoder.Logits
 }
 
 // decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
@@ -110,24 +110,24 @@ func (s *second) ask(h Head, b *buffers, text string, sentences []detectors.Sent
 	if x.said != nil || !s.model.English(text[window.Start:window.End]) {
 		return
 	}
-	x.said = s.read(b, text, window)
+	x.said = s.read(b, text, window, window)
 	if float64(x.said[h]) > s.effort.Heads[h].Context {
 		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
-			x.said = s.read(b, text, p)
+			x.said = s.read(b, text, x.sentence, p)
 		}
 	}
 	x.probability = s.model.Meta.Decides[h].Probability(x.said[h])
 }
 
-// read reads a part of a text, once for all doubts and heads.
-func (s *second) read(b *buffers, text string, part detectors.Sentence) *encoder.Logits {
+// read reads a part of a text within its passage, once for all heads.
+func (s *second) read(b *buffers, text string, part, passage detectors.Sentence) *encoder.Logits {
 	for _, r := range b.readings {
-		if r.part == part {
+		if r.part == part && r.passage == passage {
 			return r.said
 		}
 	}
-	said := s.model.Read(text[part.Start:part.End])
-	b.readings = append(b.readings, reading{part, &said})
+	said := s.model.ReadIn(text[passage.Start:part.Start], text[part.Start:part.End], text[part.End:passage.End])
+	b.readings = append(b.readings, reading{part, passage, &said})
 	return &said
 }
 

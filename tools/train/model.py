@@ -60,8 +60,8 @@ def _dense(x, w, name):
     return y + w[name + ".bias"]
 
 
-def forward(w, ids, mask):
-    """Logits (batch, OUTPUTS) of token ids (batch, length)."""
+def forward(w, ids, mask, focus=None):
+    """Logits (batch, OUTPUTS) of token ids (batch, length): about the tokens in focus, all where nothing is said."""
     batch, length = ids.shape
     e = "embeddings."
     x = w[e + "word_embeddings.weight"][ids] + w[e + "position_embeddings.weight"][:length] + w[e + "token_type_embeddings.weight"][0]
@@ -82,13 +82,13 @@ def forward(w, ids, mask):
         return _norm(x + _dense(y, w, "output.dense"), w, "output.LayerNorm"), None
 
     x, _ = jax.lax.scan(layer, x, {k.removeprefix("layers."): v for k, v in w.items() if k.startswith("layers.")})
-    m = mask[:, :, None].astype(jnp.float32)
+    m = (mask if focus is None else focus)[:, :, None].astype(jnp.float32)
     pooled = (x * m).sum(1) / m.sum(1)
     return pooled @ w["head.weight"] + w["head.bias"]
 
 
-def loss(w, ids, mask, target, weight):
+def loss(w, ids, mask, target, weight, focus=None):
     """Mean binary cross-entropy over what is known: weight 0 where a target is not."""
-    z = forward(w, ids, mask)
+    z = forward(w, ids, mask, focus)
     each = jnp.maximum(z, 0) - z * target + jnp.log1p(jnp.exp(-jnp.abs(z)))
     return (each * weight).sum() / jnp.maximum(weight.sum(), 1.0)

@@ -3,7 +3,7 @@
     student.py DATA... --teacher DIR/checkpoint.npz --labels FILE --out DIR [--layers 0,2,5] [--passes 2]
 
 The student starts from layers of the teacher and learns what the teacher says of each text, and what the label says where there is
-one. The order of batches is a function of seed and step alone.
+one; passages.py then teaches it to read sentences within texts. The order of batches is a function of seed and step alone.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def logits(w, ids, report=lambda done: None):
 
 
 def rows(a, big, tok):
-    """Encoded texts, their targets and weights, and the rows of dev."""
+    """Texts, the same encoded, their targets and weights, how many have a label (the first ones), and the rows of dev."""
     texts, y, wt, dev = data.build(data.read(a.data), teacher.lexicon(), a.seed, a.sample)
     n = len(texts)
     with open(a.labels, encoding="utf-8") as f:
@@ -67,7 +67,7 @@ def rows(a, big, tok):
     target[:n] = np.where(wt > 0, share * said[:n] + (1 - share) * y, said[:n])
     weight[:n] = np.maximum(wt, SAID)
     weight[:, len(HEADS) :] *= 0.3
-    return ids, target.astype(np.float32), weight.astype(np.float32), dev
+    return texts, ids, target.astype(np.float32), weight.astype(np.float32), n, dev
 
 
 def main():
@@ -87,7 +87,7 @@ def main():
     jax.config.update("jax_compilation_cache_dir", str(out / "compiled"))
     tok = teacher.tokenizer()
     big = teacher.restore(a.teacher)[0]
-    ids, target, weight, dev = rows(a, big, tok)
+    _, ids, target, weight, _, dev = rows(a, big, tok)
     w = initial(big, [int(n) for n in a.layers.split(",")])
     m, v = ({k: np.zeros_like(x) for k, x in w.items()} for _ in range(2))
     batches = [b for n in range(int(np.ceil(a.passes))) for b in teacher.shuffled(ids, a.seed + n)]

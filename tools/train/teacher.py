@@ -38,9 +38,9 @@ def tokenizer():
 
 
 @jax.jit
-def update(w, m, v, ids, mask, target, weight, step, rate, head_rate):
+def update(w, m, v, ids, mask, target, weight, step, rate, head_rate, focus=None):
     """A step of AdamW; norms and biases do not decay."""
-    value, grads = jax.value_and_grad(loss)(w, ids, mask, target, weight)
+    value, grads = jax.value_and_grad(loss)(w, ids, mask, target, weight, focus)
     norm = jnp.sqrt(sum((g * g).sum() for g in grads.values()))
     clip = jnp.minimum(1.0, 1.0 / (norm + 1e-9))
     out = {}, {}, {}

@@ -53,7 +53,7 @@ func TestGolden(t *testing.T) {
 	m := model(t)
 	sum, n := 0.0, 0
 	for _, g := range goldens(t) {
-		if ids := m.pieces.append(nil, g.Text, MaxTokens); !slices.Equal(ids, g.IDs) {
+		if ids, _, _ := m.pieces.passage(nil, "", g.Text, "", MaxTokens); !slices.Equal(ids, g.IDs) {
 			t.Errorf("%q: pieces %v, want %v", g.Text, ids, g.IDs)
 		}
 		for i, z := range m.Read(g.Text) {
@@ -136,11 +136,11 @@ func TestPiecesOfOddWords(t *testing.T) {
 		"":                       {101, 102},
 		"\x00\u200b":             {101, 102},
 	} {
-		if got := p.append(nil, text, MaxTokens); !slices.Equal(got, want) {
+		if got, _, _ := p.passage(nil, "", text, "", MaxTokens); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
-	if got := p.append(nil, strings.Repeat("a ", 500), MaxTokens); len(got) != MaxTokens || got[MaxTokens-1] != lastID {
+	if got, _, _ := p.passage(nil, "", strings.Repeat("a ", 500), "", MaxTokens); len(got) != MaxTokens || got[MaxTokens-1] != lastID {
 		t.Errorf("a long text has %d pieces, the last %d", len(got), got[len(got)-1])
 	}
 }
@@ -185,7 +185,7 @@ func FuzzPieces(f *testing.F) {
 		f.Add(g.Text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		ids := m.pieces.append(nil, text, MaxTokens)
+		ids, _, _ := m.pieces.passage(nil, "", text, "", MaxTokens)
 		if len(ids) < 2 || len(ids) > MaxTokens || ids[0] != firstID || ids[len(ids)-1] != lastID {
 			t.Fatalf("%q: %v", text, ids)
 		}
@@ -224,7 +224,8 @@ func FuzzDecode(f *testing.F) {
 func BenchmarkEncoder(b *testing.B) {
 	m := model(b)
 	const sentence = "Older employees simply cannot learn new software as fast as graduates do, so I would rather not hire them."
-	b.ReportMetric(float64(len(m.pieces.append(nil, sentence, MaxTokens))), "pieces")
+	ids, _, _ := m.pieces.passage(nil, "", sentence, "", MaxTokens)
+	b.ReportMetric(float64(len(ids)), "pieces")
 	b.ReportAllocs()
 	for b.Loop() {
 		m.Read(sentence)

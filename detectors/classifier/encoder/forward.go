@@ -36,12 +36,17 @@ func newScratch(t *Meta) *scratch {
 // Logits are what a model says of a sentence.
 type Logits [NumOutputs]float32
 
-// Read gives what the model says of a sentence.
-func (m *Model) Read(sentence string) (out Logits) {
+// Read gives what the model says of a sentence that stands alone.
+func (m *Model) Read(sentence string) Logits { return m.ReadIn("", sentence, "") }
+
+// ReadIn gives what the model says of a sentence between what stands before and after it. All of it is read, and the answer is about
+// the sentence: the mean over its tokens. Of a passage that is too long what is farthest before is not looked at, then what is last.
+func (m *Model) ReadIn(before, sentence, after string) (out Logits) {
 	s := m.pool.Get().(*scratch)
 	defer m.pool.Put(s)
-	s.ids = m.pieces.append(s.ids[:0], sentence, MaxTokens)
-	m.forward(s, out[:])
+	ids, from, to := m.pieces.passage(s.ids[:0], before, sentence, after, MaxTokens)
+	s.ids = ids
+	m.forward(s, from, to, out[:])
 	return out
 }
 
@@ -71,7 +76,8 @@ func (m *Model) English(sentence string) bool {
 	return 4*known > 3*words
 }
 
-func (m *Model) forward(s *scratch, out []float32) {
+// forward reads s.ids; the answer is about those in from..to and the marks of beginning and end.
+func (m *Model) forward(s *scratch, from, to int, out []float32) {
 	d, n := m.Meta.Width, len(s.ids)
 	rows := kernel.Up(n, kernel.Tile)
 	clear(s.x[:rows*d]) // rows that fill up a tile
@@ -98,13 +104,16 @@ func (m *Model) forward(s *scratch, out []float32) {
 	pooled := s.y[:d]
 	clear(pooled)
 	for i := range n {
+		if i > 0 && i < from || i >= to && i < n-1 {
+			continue
+		}
 		for k, v := range s.x[i*d:][:d] {
 			pooled[k] += v
 		}
 	}
 	copy(out, m.outBias)
 	for k := range pooled {
-		v := pooled[k] / float32(n)
+		v := pooled[k] / float32(to-from+2)
 		for c, w := range m.out[k*len(m.outBias):][:len(m.outBias)] {
 			out[c] += float32(v * w)
 		}

@@ -1,6 +1,7 @@
 package encoder
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -36,10 +37,25 @@ func newPieces(vocabulary string) *pieces {
 	return p
 }
 
-// append adds a text's ids, the ones of beginning and end around them, at most limit in all.
+// passage appends the ids of a sentence and of what stands before and after it, those of beginning and end around them, at most limit in all;
+// the sentence's are from..to. Of a passage that is too long the first of what stands before are left out, then the last.
+func (p *pieces) passage(ids []int32, before, sentence, after string, limit int) (all []int32, from, to int) {
+	last := limit - 1 // where the mark of the end stands at the latest
+	ids = p.append(append(ids, firstID), before, len(before))
+	from = len(ids)
+	ids = p.append(ids, sentence, last)
+	if over := min(from-1, len(ids)-last); over > 0 {
+		ids = slices.Delete(ids, 1, 1+over)
+		from -= over
+	}
+	to = min(len(ids), last)
+	ids = p.append(ids, after, last)
+	return append(ids[:min(len(ids), last)], lastID), from, to
+}
+
+// append adds a text's ids; no more words once there are limit of them.
 func (p *pieces) append(ids []int32, text string, limit int) []int32 {
 	from := len(ids)
-	ids = append(ids, firstID)
 	text = plain(text)
 	for at := 0; at < len(text) && len(ids)-from < limit; {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -62,7 +78,7 @@ func (p *pieces) append(ids []int32, text string, limit int) []int32 {
 			at = end
 		}
 	}
-	return append(ids[:min(len(ids), from+limit-1)], lastID)
+	return ids
 }
 
 // word takes the longest piece again and again. A word that cannot be made of pieces, or has more than a hundred characters, is unknown.
