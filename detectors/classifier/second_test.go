@@ -1,11 +1,13 @@
 package classifier_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/dataset"
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 	"github.com/evenhand/evenhand/detectors/detectortest"
 )
@@ -117,6 +119,49 @@ func TestTheEncoderReadsWhatStandsAround(t *testing.T) {
 			t.Errorf("%q: found %v, want %v", tc.before+sentence+tc.after, found, tc.found)
 		}
 	}
+}
+
+// A biased sentence is found among sentences that have nothing to do with it nearly as often as alone, and a harmless one is flagged no
+// more often.
+func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
+	var others []string
+	for _, row := range detectortest.Rows[dataset.Row](t, "data/ordinary.en.jsonl") {
+		for s := range strings.SplitAfterSeq(row.Text, ". ") {
+			if s = strings.TrimSpace(s); len(s) > 40 && len(s) < 120 && strings.HasSuffix(s, ".") {
+				others = append(others, s)
+			}
+		}
+	}
+	for effort, least := range map[string]float64{"balanced": 0.7, "full": 0.7} {
+		d := withEncoder(t, effort)
+		flags := func(text string) bool {
+			return slices.ContainsFunc(detectortest.Findings(t, d, text), func(f audit.Finding) bool { return f.Ground != "" })
+		}
+		var alone, among, wrong, biased, harmless float64
+		for i, row := range detectortest.Rows[dataset.Row](t, "data/unseen.en.jsonl") {
+			k := 2 * i % len(others)
+			found := flags(others[k] + " " + row.Text + " " + others[(k+1)%len(others)])
+			switch {
+			case *row.Label.Bias < 0.5:
+				harmless++
+				wrong += count(found)
+			default:
+				biased++
+				alone, among = alone+count(flags(row.Text)), among+count(found)
+			}
+		}
+		t.Logf("%s: %.0f of %.0f found alone, %.0f among others; of %.0f harmless ones %.0f flagged", effort, alone, biased, among, harmless, wrong)
+		if among < least*alone || wrong > 0.03*harmless {
+			t.Errorf("%s: want at least %.2f of those found alone, and at most 3 in 100 harmless ones", effort, least)
+		}
+	}
+}
+
+func count(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // Of other languages than English the classifier's own word holds.

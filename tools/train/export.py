@@ -13,6 +13,7 @@ import pathlib
 import numpy as np
 
 import data
+import passages
 import teacher
 from model import GROUNDS, HEADS, WIDTH, folder, forward
 
@@ -34,13 +35,15 @@ def packed(w):
 
 
 def golden(w, folder):
-    tok = teacher.tokenizer()
-    texts = (folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    """Lines of sentences.txt: a sentence, or what stands before it, it, and what stands after it, between tabs."""
+    lines = (folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    lines = [line.split("\t") if line.count("\t") == 2 else ["", line, ""] for line in lines]
+    ids, focus = passages.encode(teacher.tokenizer(), lines)
     with (folder / "golden.jsonl").open("w", encoding="utf-8") as f:
-        for text, ids in zip(texts, data.encode(tok, texts)):
-            x, mask = data.pad([ids], [0], len(ids), 1)
-            logits = np.asarray(forward(w, x, mask))[0]
-            f.write(json.dumps({"text": text, "ids": ids, "logits": [round(float(z), 3) for z in logits]}) + "\n")
+        for (before, text, after), i, of in zip(lines, ids, focus):
+            x, mask = data.pad([i], [0], len(i), 1)
+            row = {"before": before, "text": text, "after": after, "ids": i, "logits": [round(float(z), 3) for z in np.asarray(forward(w, x, mask, of[None]))[0]]}
+            f.write(json.dumps({k: v for k, v in row.items() if v}) + "\n")
 
 
 def main():

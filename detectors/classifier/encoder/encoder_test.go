@@ -25,7 +25,9 @@ func model(t testing.TB) *Model {
 }
 
 type golden struct {
+	Before string
 	Text   string
+	After  string
 	IDs    []int32
 	Logits []float64
 }
@@ -53,10 +55,10 @@ func TestGolden(t *testing.T) {
 	m := model(t)
 	sum, n := 0.0, 0
 	for _, g := range goldens(t) {
-		if ids, _, _ := m.pieces.passage(nil, "", g.Text, "", MaxTokens); !slices.Equal(ids, g.IDs) {
+		if ids, _, _ := m.pieces.passage(nil, g.Before, g.Text, g.After, MaxTokens); !slices.Equal(ids, g.IDs) {
 			t.Errorf("%q: pieces %v, want %v", g.Text, ids, g.IDs)
 		}
-		for i, z := range m.Read(g.Text) {
+		for i, z := range m.ReadIn(g.Before, g.Text, g.After) {
 			d := math.Abs(float64(z) - g.Logits[i])
 			if sum, n = sum+d, n+1; d > 0.8 {
 				t.Errorf("%q: output %s is %.2f, with float weights %.2f", g.Text, m.Meta.Outputs[i], z, g.Logits[i])
