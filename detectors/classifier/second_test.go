@@ -121,8 +121,7 @@ func TestTheEncoderReadsWhatStandsAround(t *testing.T) {
 	}
 }
 
-// A biased sentence is found among sentences that have nothing to do with it nearly as often as alone, and a harmless one is flagged no
-// more often.
+// A biased sentence is found among sentences that have nothing to do with it nearly as often as alone, and few harmless ones are flagged.
 func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 	var others []string
 	for _, row := range detectortest.Rows[dataset.Row](t, "data/ordinary.en.jsonl") {
@@ -132,7 +131,8 @@ func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 			}
 		}
 	}
-	for effort, least := range map[string]float64{"balanced": 0.7, "full": 0.7} {
+	const least = 0.8 // of those found alone
+	for effort, most := range map[string]float64{"balanced": 0.02, "full": 0.06} {
 		d := withEncoder(t, effort)
 		flags := func(text string) bool {
 			return slices.ContainsFunc(detectortest.Findings(t, d, text), func(f audit.Finding) bool { return f.Ground != "" })
@@ -151,8 +151,8 @@ func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 			}
 		}
 		t.Logf("%s: %.0f of %.0f found alone, %.0f among others; of %.0f harmless ones %.0f flagged", effort, alone, biased, among, harmless, wrong)
-		if among < least*alone || wrong > 0.03*harmless {
-			t.Errorf("%s: want at least %.2f of those found alone, and at most 3 in 100 harmless ones", effort, least)
+		if among < least*alone || wrong > most*harmless {
+			t.Errorf("%s: want at least %.2f of those found alone, and at most %.2f of the harmless ones", effort, least, most)
 		}
 	}
 }

@@ -61,8 +61,11 @@ class Maker:
             self.add(before + parts[:k], parts[k], parts[k + 1 :] + after, target, weight)
         else:
             self.add(before, text, after, target, weight)
-        if before and target[0] > 0.5 and rng.random() < 0.25:
-            self.add(before[:-1], before[-1], [text] + after, *no(1))
+        if rng.random() < 0.5 and before + after:
+            k = rng.integers(len(before) + len(after))
+            around = before + [text] + after
+            k += k >= len(before)  # not the text itself
+            self.add(around[:k], around[k], around[k + 1 :], *no(1))
 
     def ordinary(self, parts, weight):
         """A sentence of an ordinary text within its passage, or alone."""
@@ -128,6 +131,7 @@ def main():
     p.add_argument("--out", default="build/student")
     p.add_argument("--name", default="student")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--passes", type=int, default=2)
     p.add_argument("--sample", type=int, default=0, help="only so many rows, to try it out")
     a = p.parse_args()
     out = pathlib.Path(a.out)
@@ -140,7 +144,8 @@ def main():
     start = np.load(a.start)
     w = {k: start[k] for k in start.files}
     m, v = ({k: np.zeros_like(x) for k, x in w.items()} for _ in range(2))
-    batches, begun, recent = teacher.shuffled(ids, a.seed), time.monotonic(), []
+    batches = [b for k in range(a.passes) for b in teacher.shuffled(ids, a.seed + k)]
+    begun, recent = time.monotonic(), []
     total = len(batches)
     print(f"{len(ids)} passages, {total} batches", flush=True)
     for step, (indexes, length) in enumerate(batches):

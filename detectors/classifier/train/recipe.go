@@ -68,7 +68,7 @@ func DefaultRecipe() Recipe {
 			"bold_wikipedia_neutral": 1, "winobias_neutral": 1, "hatemojibuild": 1.2,
 		},
 		EncoderFPR: map[string][]Bound{
-			"balanced": {{0.003, 0.035}, {0.002, 0.02}}, "thorough": {{0.005, 0.05}, {0.003, 0.03}}, "full": {{0.02, 0.06}, {0.006, 0.04}},
+			"balanced": {{0.003, 0.035}, {0.002, 0.02}}, "thorough": {{0.005, 0.05}, {0.003, 0.03}}, "full": {{0.01, 0.06}, {0.006, 0.04}},
 		},
 		Unseen:   []string{"unseen.en", "unseen.de"},
 		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
