@@ -83,7 +83,7 @@ func (r *reloader) follow(ctx context.Context, hup <-chan os.Signal, looks <-cha
 func (r *reloader) reload(ctx context.Context) {
 	began, files := time.Now(), r.rules.files()
 	outcome, err := r.try(ctx)
-	r.count(outcome)
+	defer r.count(outcome) // whoever sees it counted finds it logged
 	if outcome != reloadFailed {
 		r.loaded = files
 	}
