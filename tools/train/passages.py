@@ -8,10 +8,8 @@ over the tokens of the sentence in question, as the program does (encoder.ReadIn
 """
 
 import argparse
-import os
 import pathlib
 import re
-import time
 
 import jax
 import numpy as np
@@ -143,26 +141,10 @@ def main():
     target, weight = np.stack([x[3] for x in made]), np.stack([x[4] for x in made])
     start = np.load(a.start)
     w = {k: start[k] for k in start.files}
-    m, v = ({k: np.zeros_like(x) for k, x in w.items()} for _ in range(2))
     batches = [b for k in range(a.passes) for b in teacher.shuffled(ids, a.seed + k)]
-    begun, recent = time.monotonic(), []
-    total = len(batches)
-    print(f"{len(ids)} passages, {total} batches", flush=True)
-    for step, (indexes, length) in enumerate(batches):
-        of = np.zeros((teacher.BATCH, length), bool)
-        of[:, 0] = True
-        for k, i in enumerate(indexes):
-            of[k, : len(focus[i])] = focus[i]
-        now = teacher.decay(step / total)
-        w, m, v, value = teacher.update(w, m, v, *teacher.batch(ids, target, weight, indexes, length, (a.seed, step)), step + 1.0, now * RATE, now * HEAD_RATE, of)
-        recent.append(value)
-        if step % 200 == 199:
-            took = time.monotonic() - begun
-            print(f"batch {step + 1} of {total}: loss {np.mean([float(r) for r in recent]):.4f}, {(total - step) * took / step / 60:.0f} minutes left", flush=True)
-            recent = []
-    new = out / "new.npz"
-    np.savez(new, **{k: np.asarray(x) for k, x in w.items()})
-    os.replace(new, out / f"{a.name}.npz")
+    print(f"{len(ids)} passages, {len(batches)} batches", flush=True)
+    w = student.learn(w, ids, target, weight, batches, a.seed, RATE, HEAD_RATE, focus)
+    student.save(out / f"{a.name}.npz", w)
     print("dev AUROC: " + teacher.judge(w, tok, dev), flush=True)
 
 

@@ -70,6 +70,33 @@ def rows(a, big, tok):
     return texts, ids, target.astype(np.float32), weight.astype(np.float32), n, dev
 
 
+def learn(w, ids, target, weight, batches, seed, rate, head_rate, focus=None):
+    """The weights after these batches; focus, where there is one, tells of each text which of its tokens are in question."""
+    m, v = ({k: np.zeros_like(x) for k, x in w.items()} for _ in range(2))
+    total, begun, recent = len(batches), time.monotonic(), []
+    for step, (indexes, length) in enumerate(batches):
+        now, of = teacher.decay(step / total), None
+        if focus is not None:
+            of = np.zeros((teacher.BATCH, length), bool)
+            of[:, 0] = True
+            for k, i in enumerate(indexes):
+                of[k, : len(focus[i])] = focus[i]
+        x = teacher.batch(ids, target, weight, indexes, length, (seed, step))
+        w, m, v, value = teacher.update(w, m, v, *x, step + 1.0, now * rate, now * head_rate, of)
+        recent.append(value)
+        if step % 200 == 199:
+            took = time.monotonic() - begun
+            print(f"batch {step + 1} of {total}: loss {np.mean([float(r) for r in recent]):.4f}, {(total - step) * took / step / 60:.0f} minutes left", flush=True)
+            recent = []
+    return w
+
+
+def save(path, w):
+    new = path.with_suffix(".new.npz")
+    np.savez(new, **{k: np.asarray(x) for k, x in w.items()})
+    os.replace(new, path)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("data", nargs="+")
@@ -89,22 +116,11 @@ def main():
     big = teacher.restore(a.teacher)[0]
     _, ids, target, weight, _, dev = rows(a, big, tok)
     w = initial(big, [int(n) for n in a.layers.split(",")])
-    m, v = ({k: np.zeros_like(x) for k, x in w.items()} for _ in range(2))
     batches = [b for n in range(int(np.ceil(a.passes))) for b in teacher.shuffled(ids, a.seed + n)]
     batches = batches[: int(len(batches) * a.passes / np.ceil(a.passes))]
-    total, begun, recent = len(batches), time.monotonic(), []
-    print(f"{len(ids)} texts, {total} batches", flush=True)
-    for step, (indexes, length) in enumerate(batches):
-        now = teacher.decay(step / total)
-        w, m, v, value = teacher.update(w, m, v, *teacher.batch(ids, target, weight, indexes, length, (a.seed, step)), step + 1.0, now * RATE, now * HEAD_RATE)
-        recent.append(value)
-        if step % 200 == 199:
-            took = time.monotonic() - begun
-            print(f"batch {step + 1} of {total}: loss {np.mean([float(r) for r in recent]):.4f}, {(total - step) * took / step / 60:.0f} minutes left", flush=True)
-            recent = []
-    new = out / "new.npz"
-    np.savez(new, **{k: np.asarray(x) for k, x in w.items()})
-    os.replace(new, out / f"{a.name}.npz")
+    print(f"{len(ids)} texts, {len(batches)} batches", flush=True)
+    w = learn(w, ids, target, weight, batches, a.seed, RATE, HEAD_RATE)
+    save(out / f"{a.name}.npz", w)
     print("dev AUROC: " + teacher.judge(w, tok, dev), flush=True)
 
 
