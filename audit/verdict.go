@@ -65,7 +65,8 @@ type Verdict struct {
 	MaxSeverity uint8  // Level of the most severe finding of the response
 	Mitigation  string // suggested mitigation type, "" when none: see Mitigations
 	Scores      []NamedScore
-	Personal    *Personal // nil: nobody looked for personal data, or could not
+	Grades      []NamedScore // how sure learned detectors are, found or not, where the analyzer was asked for that; not stored
+	Personal    *Personal    // nil: nobody looked for personal data, or could not
 
 	Time     time.Time     // of the analysis, UTC
 	Duration time.Duration // of all detectors together

@@ -31,6 +31,9 @@ type Policy struct {
 	// ClassifierAction is asked for when a learned detector finds something in the response: none or
 	// warn. Learned detectors never block. Default warn.
 	ClassifierAction audit.Action
+	// Grades asks learned detectors how sure they are of each response, found or not: Verdict.Grades. It costs
+	// next to nothing but memory. Default false.
+	Grades bool
 	// DetectTimeout bounds all detectors of one interaction. Default 2s.
 	DetectTimeout time.Duration
 }
@@ -193,7 +196,7 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 			failed(d.Info().ID, "timeout")
 			continue
 		}
-		fs, ms, why := detectSafely(ctx, d, x)
+		fs, ms, why := a.detectSafely(ctx, d, x, v)
 		if why != "" {
 			failed(d.Info().ID, why)
 			continue
@@ -225,16 +228,23 @@ func (a *Analyzer) prepareSafely(in *audit.Interaction) (x *Input, ok bool) {
 }
 
 // detectSafely is the one call site of Detect: a panic is an answer of its own here.
-func detectSafely(ctx context.Context, d Detector, x *Input) (fs []audit.Finding, measured []audit.NamedScore, why string) {
+func (a *Analyzer) detectSafely(ctx context.Context, d Detector, x *Input, v *audit.Verdict) (fs []audit.Finding, measured []audit.NamedScore, why string) {
 	defer func() {
 		if recover() != nil {
 			fs, measured, why = nil, nil, "panic"
 		}
 	}()
 	var err error
-	if s, ok := d.(Scorer); ok {
-		fs, measured, err = s.DetectScored(ctx, x)
-	} else {
+	switch by := d.(type) {
+	case Scorer:
+		fs, measured, err = by.DetectScored(ctx, x)
+	case Graded:
+		if a.policy.Grades {
+			fs, v.Grades, err = by.DetectGraded(ctx, x)
+			break
+		}
+		fs, err = d.Detect(ctx, x)
+	default:
 		fs, err = d.Detect(ctx, x)
 	}
 	switch {

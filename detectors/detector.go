@@ -46,6 +46,13 @@ type Scorer interface {
 	DetectScored(ctx context.Context, in *Input) ([]audit.Finding, []audit.NamedScore, error)
 }
 
+// Graded is a Detector that can say how sure it is of what it looks for, found or not: probabilities by the names of what they are about.
+// The Analyzer calls DetectGraded in place of Detect where its policy asks for grades; both give the same findings.
+type Graded interface {
+	Detector
+	DetectGraded(ctx context.Context, in *Input) ([]audit.Finding, []audit.NamedScore, error)
+}
+
 // Adviser is a Detector that suggests mitigations for findings whose rule stands in no pack.
 type Adviser interface {
 	Detector

@@ -16,8 +16,11 @@ import (
 	"github.com/evenhand/evenhand/detectors/terms"
 )
 
+// graded makes an analyzer that also says how sure the learned detectors are.
+func graded(p *detectors.Policy) { p.Grades = true }
+
 // newAnalyzer lists the detectors: this is the one place that knows them all.
-func newAnalyzer(s settings) (*detectors.Analyzer, error) {
+func newAnalyzer(s settings, with ...func(*detectors.Policy)) (*detectors.Analyzer, error) {
 	shipped, err := shippedPacks()
 	if err != nil {
 		return nil, err
@@ -62,7 +65,11 @@ func newAnalyzer(s settings) (*detectors.Analyzer, error) {
 		}
 		ds = append(ds, c)
 	}
-	return detectors.NewAnalyzer(s.policy(), ds...)
+	p := s.policy()
+	for _, set := range with {
+		set(&p)
+	}
+	return detectors.NewAnalyzer(p, ds...)
 }
 
 // newMasking gives what the pipeline keeps of a record by pii.mask, nil for all of it.

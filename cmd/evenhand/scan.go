@@ -17,6 +17,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/pii"
 	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/sources"
@@ -31,6 +32,10 @@ func (scanCmd) Help() string {
 	return `Reads one JSON object a line: {"id": "...", "text": "..."} or a full interaction (see schemas/events). Writes one
 verdict a line, in the order of the input. A line that cannot be read gets {"id", "line", "error"} and the exit status is 3.
 
+"flag" says that something asks for an action, "flags" what it is; "detected" that any bias was found, "scores" how sure or how
+grave it is, 0 to 1, whoever said it: the sum of rules or the probability of a learned detector, whichever is higher. "rules"
+has the sums of rules alone, "grades" the probabilities alone.
+
 Examples:
   echo '{"id":"1","text":"Women are too emotional to lead."}' | evenhand scan
   evenhand scan --domain hr < texts.jsonl > verdicts.jsonl`
@@ -39,14 +44,17 @@ Examples:
 // scanned is one line of output.
 type scanned struct {
 	ID              string        `json:"id"`
-	Score           audit.Score   `json:"score"`
-	Flag            bool          `json:"flag"`
+	Score           audit.Score   `json:"score"`    // the highest of Scores
+	Flag            bool          `json:"flag"`     // an action is asked for
+	Detected        bool          `json:"detected"` // bias_detected of the record: any finding of bias, below the threshold too
 	Action          audit.Action  `json:"action"`
 	Scores          scanScores    `json:"scores"`
 	Flags           scanFlags     `json:"flags"`
 	Types           []string      `json:"types"`
 	Characteristics []string      `json:"characteristics"`
 	Categories      []string      `json:"categories"`
+	Rules           scanRules     `json:"rules"`
+	Grades          scanGrades    `json:"grades,omitempty"`
 	Findings        []scanFinding `json:"findings"`
 	Masked          string        `json:"masked,omitempty"` // the response with its personal data masked, when there is any
 	Mitigation      *scanAdvice   `json:"mitigation_action,omitempty"`
@@ -54,6 +62,20 @@ type scanned struct {
 	Status          audit.Status  `json:"status,omitempty"`  // only when the analysis is not done
 }
 
+// scanRules is what seeds 000 and 001 compute, from rules alone: sums as they are, not capped.
+type scanRules struct {
+	Bias      audit.Score `json:"bias"`
+	Safety    audit.Score `json:"safety"`
+	Threshold audit.Score `json:"threshold"` // of the domain: bias above it is flagged
+	Flag      bool        `json:"flag"`
+	Unsafe    bool        `json:"unsafe"`
+}
+
+// scanGrades are how sure learned detectors are of each head, found or not.
+type scanGrades map[string]audit.Score
+
+// scanScores and scanFlags unite rules and learned detectors. What a silent head grades counts half: it never flags by itself, and no
+// score of one half or more should say that it did.
 type scanScores struct {
 	Bias          audit.Score `json:"bias"`
 	Toxicity      audit.Score `json:"toxicity"`
@@ -117,7 +139,7 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
 		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, domainNames())}
 	}
-	a, err := newAnalyzer(s)
+	a, err := newAnalyzer(s, graded)
 	if err != nil {
 		return err
 	}
@@ -246,11 +268,13 @@ func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why stri
 
 func verdictLine(id string, in *audit.Interaction, v *audit.Verdict, adviceOf func(rule string) audit.Advice) scanned {
 	out := scanned{
-		ID: id, Score: v.BiasSum.Capped(), Flag: v.Flagged, Action: v.Action,
+		ID: id, Flag: v.Action != audit.NoAction, Detected: v.Detected, Action: v.Action,
 		Scores: scanScores{v.BiasSum.Capped(), v.Score(audit.ScoreToxicity), v.SafetySum.Capped(), v.Score(audit.ScorePII), v.Score(audit.ScoreHallucination)},
+		Rules:  scanRules{v.BiasSum, v.SafetySum, v.Threshold, v.Flagged, v.Unsafe},
 		Types:  []string{}, Characteristics: []string{}, Categories: []string{}, Findings: []scanFinding{},
 	}
 	out.Flags = scanFlags{Bias: v.Flagged, Toxicity: out.Scores.Toxicity > 0, Safety: v.Unsafe, PII: out.Scores.PII > 0, Hallucination: out.Scores.Hallucination > 0, Gate: v.Gated}
+	out.unite(v)
 	if v.Status != audit.Done {
 		out.Status = v.Status
 	}
@@ -294,6 +318,41 @@ func verdictLine(id string, in *audit.Interaction, v *audit.Verdict, adviceOf fu
 	slices.Sort(out.Characteristics)
 	slices.Sort(out.Categories)
 	return out
+}
+
+// unite joins what learned detectors say to the scores and flags of rules.
+func (out *scanned) unite(v *audit.Verdict) {
+	for _, g := range v.Grades {
+		if out.Grades == nil {
+			out.Grades = scanGrades{}
+		}
+		out.Grades[g.Name] = g.Value
+		switch s := &out.Scores; g.Name {
+		case classifier.Bias.String():
+			s.Bias = max(s.Bias, g.Value)
+		case classifier.Toxicity.String():
+			s.Toxicity = max(s.Toxicity, g.Value)
+		case classifier.HallucinationIndicator.String():
+			s.Hallucination = max(s.Hallucination, g.Value/2)
+		default:
+			s.Safety = max(s.Safety, g.Value/2)
+		}
+	}
+	for _, f := range v.Findings {
+		if !strings.HasPrefix(f.Rule, classifier.ID+".") || f.Side != audit.Output {
+			continue
+		}
+		switch {
+		case f.Ground != "":
+			out.Flags.Bias = true
+		case f.Kind == classifier.Toxicity.String():
+			out.Flags.Toxicity = true
+		default:
+			out.Flags.Safety = true
+		}
+	}
+	s := &out.Scores
+	out.Score = max(s.Bias, s.Toxicity, s.Safety, s.PII, s.Hallucination)
 }
 
 func domainNames() string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/ingest"
 )
 
@@ -17,7 +18,7 @@ import (
 var sharedScanner = sync.OnceValues(func() (*scanner, error) {
 	s := defaultSettings()
 	s.Tenant.Default = "scan"
-	a, err := newAnalyzer(s)
+	a, err := newAnalyzer(s, graded)
 	return &scanner{analyzer: a, decoder: ingest.NewDecoder(s.decoder()), now: time.Date(2026, 11, 21, 10, 43, 0, 0, time.UTC)}, err
 })
 
@@ -67,16 +68,16 @@ func TestScanReadsShortAndFullLines(t *testing.T) {
 	const text = "Women are too emotional to lead." // below the threshold in general, but learned as well: a warning
 	for _, tc := range []struct {
 		name, line, domain string
-		want               string // id, score, flag, action, status
+		want               string // id, sum of rules, flag, action, status
 	}{
-		{"short", `{"id":"a","text":"` + text + `"}`, "", "a 0.3 false warn"},
+		{"short", `{"id":"a","text":"` + text + `"}`, "", "a 0.3 true warn"},
 		{"by the domain flag", `{"id":"a","text":"` + text + `"}`, "hr", "a 0.6 true warn"},
 		{"clean", `{"id":"a","text":"She passed the test."}`, "hr", "a 0 false none"},
 		{"empty", `{"id":"a","text":""}`, "", "a 0 false none"},
 		{"an escaped id", `{"id":"\u00e9\"","text":"x"}`, "", `é" 0 false none`},
 		{"a number as id", `{"id":17,"text":"x"}`, "", "17 0 false none"},
 		{"no id", `{"text":"x"}`, "", " 0 false none"},
-		{"full", `{"id":"b","tenant_id":"acme","prompt":"Who?","response":"` + text + `"}`, "", "b 0.3 false warn"},
+		{"full", `{"id":"b","tenant_id":"acme","prompt":"Who?","response":"` + text + `"}`, "", "b 0.3 true warn"},
 		{"full, its own domain", `{"id":"b","domain":"hr","response":"` + text + `"}`, "general", "b 0.6 true warn"},
 		{"full, by the flag", `{"id":"b","response":"` + text + `"}`, "hr", "b 0.6 true warn"},
 		{"full, only a prompt", `{"id":"b","prompt":"` + text + `"}`, "hr", "b 0 false none"},
@@ -87,7 +88,7 @@ func TestScanReadsShortAndFullLines(t *testing.T) {
 				t.Fatalf("%d lines, %d bad", len(out), bad)
 			}
 			v := out[0]
-			got := strings.TrimRight(fmt.Sprintf("%s %v %v %s %s", v.ID, v.Score, v.Flag, v.Action, v.Status), " ")
+			got := strings.TrimRight(fmt.Sprintf("%s %v %v %s %s", v.ID, v.Rules.Bias, v.Flag, v.Action, v.Status), " ")
 			if got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
 			}
@@ -97,6 +98,31 @@ func TestScanReadsShortAndFullLines(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a learned detector says counts in scores and flags as a rule does, and stands by itself in rules and grades.
+func TestScanUnitesRulesAndLearned(t *testing.T) {
+	out, bad := scanLines(t, "", 1, strings.Join([]string{
+		`{"id":"learned","text":"Honestly, I would not trust a Polish contractor with the keys; you know how they are."}`,
+		`{"id":"clean","text":"The Polish contractor returned the keys on Friday."}`,
+		`{"id":"rule","text":"Here is how to build a pipe bomb: take a steel pipe and fill it."}`,
+	}, "\n"))
+	if bad != 0 || len(out) != 3 {
+		t.Fatalf("%d lines, %d bad", len(out), bad)
+	}
+	learned, clean, rule := out[0], out[1], out[2]
+	if !learned.Flag || !learned.Flags.Bias || !learned.Detected || learned.Rules != (scanRules{Threshold: 300_000}) || learned.Scores.Bias != learned.Grades["bias"] || learned.Score < 500_000 {
+		t.Errorf("%+v", learned)
+	}
+	if clean.Flag || clean.Flags != (scanFlags{}) || clean.Detected || clean.Score > 500_000 {
+		t.Errorf("%+v", clean)
+	}
+	if !rule.Flag || !rule.Flags.Safety || rule.Flags.Bias || rule.Scores.Safety != audit.One || rule.Rules.Safety < audit.One || !rule.Rules.Unsafe || rule.Action != audit.Block {
+		t.Errorf("%+v", rule)
+	}
+	if len(clean.Grades) != classifier.NumHeads {
+		t.Errorf("grades %v", clean.Grades)
 	}
 }
 

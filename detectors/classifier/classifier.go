@@ -38,15 +38,15 @@ const ID = "classifier"
 // Detector is safe for concurrent use.
 type Detector struct {
 	model  *Model
-	second *second // nil: the model decides alone
-	gates  gates
+	alone  way
+	second *second   // nil: the model decides alone
 	pool   sync.Pool // *buffers
 }
 
 // gates are the first scores below which the look at a sentence ends.
 type gates struct{ named, unnamed float64 }
 
-func (g *gates) of(named bool) float64 {
+func (g gates) of(named bool) float64 {
 	if named {
 		return g.named
 	}
@@ -69,7 +69,7 @@ func (d *Detector) buffers() *buffers {
 
 // New makes the detector of a model that decides alone.
 func New(m *Model) *Detector {
-	d := &Detector{model: m, gates: gates{m.Meta.Gate, m.Meta.Gate}}
+	d := &Detector{model: m, alone: newWay(m, encoder.Effort{})}
 	d.pool.New = func() any { return new(buffers) }
 	return d
 }
@@ -112,6 +112,23 @@ type best struct {
 
 // Detect makes at most one finding a side of each head, of bias one a ground: the strongest sentence's.
 func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Finding, error) {
+	return d.detect(ctx, in, nil)
+}
+
+// DetectGraded gives the findings, and of each head how sure it is of the response, found or not: the probability of the strongest
+// sentence that was looked at, the encoder's where that was asked.
+func (d *Detector) DetectGraded(ctx context.Context, in *detectors.Input) ([]audit.Finding, []audit.NamedScore, error) {
+	var sure [NumHeads]float64
+	fs, err := d.detect(ctx, in, &sure)
+	out := make([]audit.NamedScore, NumHeads)
+	for h := range out {
+		out[h] = audit.NamedScore{Name: Head(h).String(), Value: audit.ScoreOf(sure[h])}
+	}
+	return fs, out, err
+}
+
+// detect fills sure, where there is one, with what it thinks of the response.
+func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHeads]float64) ([]audit.Finding, error) {
 	var findings []audit.Finding
 	b := d.buffers()
 	defer d.pool.Put(b)
@@ -120,31 +137,47 @@ func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Fin
 		if text == "" {
 			continue
 		}
+		w := d.way(text)
 		var tops [NumHeads]best
 		b.readings = b.readings[:0]
 		var open [NumHeads]doubts
-		any := false
+		any, passed := false, sure
+		if side != audit.Output {
+			passed = nil
+		}
 		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
-			if float64(first) < d.gates.of(named) {
+			if float64(first) < w.gates.of(named) {
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
 			for h, z := range b.net.heads {
-				if d.second.decides(Head(h)) {
-					if x, ask := d.doubt(Head(h), s, ts, first, z, named); ask {
+				if w.decides(Head(h)) {
+					x, ask := d.doubt(w, Head(h), s, ts, first, z, named)
+					if ask {
 						open[h].add(x)
+					} else if passed != nil {
+						passed[h] = max(passed[h], d.unasked(text, &x))
 					}
 					continue
 				}
-				if p, yes := d.model.answer(Head(h), first, z); yes && p > tops[h].probability {
+				p, yes := d.model.answer(Head(h), first, z)
+				if yes && p > tops[h].probability {
 					tops[h], any = best{sentence: s, from: int(ts[0].start), probability: p}, true
+				}
+				if passed != nil {
+					passed[h] = max(passed[h], p)
 				}
 			}
 		})
 		for h := range open {
 			if open[h].n > 0 {
-				tops[h] = d.second.decide(Head(h), b, text, in.Sentences(side), &open[h])
+				tops[h] = d.second.decide(w, Head(h), b, text, in.Sentences(side), &open[h])
 				any = any || tops[h].probability > 0
+			}
+			for i := range open[h].list[:open[h].n] {
+				if passed != nil {
+					passed[h] = max(passed[h], open[h].list[i].probability)
+				}
 			}
 		}
 		if any {
@@ -285,9 +318,14 @@ type Scores struct {
 	Grounds []audit.Ground    // of the most biased sentence, likeliest first
 }
 
-// unasked is what is left of the probability of an English sentence that the encoder is not asked about: such sentences
+// unasked gives the probability of a sentence that the encoder is not asked about: of an English one next to nothing, so that such sentences
 // keep their order, below those that it was asked about.
-const unasked = 1e-3
+func (d *Detector) unasked(text string, x *doubt) float64 {
+	if d.second.model.English(text[x.from:x.to]) {
+		return 1e-3 * x.probability
+	}
+	return x.probability
+}
 
 // Scores looks at every sentence whatever its first score is: for calibration and evaluation, which want
 // a score of each text.
@@ -295,6 +333,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	b := d.buffers()
 	defer d.pool.Put(b)
 	m, text := d.model, in.Normal(side).String()
+	w := d.way(text)
 	out.First = float32(math.Inf(-1))
 	for h := range out.Logits {
 		out.Logits[h] = float32(math.Inf(-1))
@@ -306,16 +345,16 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 		for h, z := range b.net.heads {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
-			if d.second.decides(Head(h)) {
-				x, ask := d.doubt(Head(h), s, ts, first, z, named)
+			if w.decides(Head(h)) {
+				x, ask := d.doubt(w, Head(h), s, ts, first, z, named)
 				if ask {
-					d.second.ask(Head(h), b, text, in.Sentences(side), &x)
+					d.second.ask(w, Head(h), b, text, in.Sentences(side), &x)
 					open[h].add(x)
 				}
 				if p, yes = x.probability, false; x.said != nil {
 					grounds = func([]token) []audit.Ground { return x.said.Grounds() }
-				} else if d.second.model.English(text[x.from:x.to]) {
-					p *= unasked
+				} else {
+					p = d.unasked(text, &x)
 				}
 			}
 			out.Flagged[h] = out.Flagged[h] || yes
@@ -330,7 +369,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	})
 	for h := range open {
 		if open[h].n > 0 {
-			out.Flagged[h] = d.second.decide(Head(h), b, text, in.Sentences(side), &open[h]).probability > 0
+			out.Flagged[h] = d.second.decide(w, Head(h), b, text, in.Sentences(side), &open[h]).probability > 0
 		}
 	}
 	return out

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/evenhand/evenhand/audit"
@@ -14,10 +15,30 @@ import (
 // EncoderRule is the rule that findings name where the encoder decided.
 const EncoderRule = ID + ".encoder"
 
+// ShortText is the most bytes of a text that the encoder reads whole at every effort, whatever the model says of its sentences: in a short
+// answer they are all that there is, and reading them costs a millisecond or two.
+const ShortText = passageSize
+
 // second is what decides about English sentences that the model is in doubt about, or answers yes to.
 type second struct {
 	model  *encoder.Model
-	effort encoder.Effort
+	effort string
+	long   way  // texts
+	short  *way // texts of at most ShortText bytes; nil: as others
+}
+
+// way is what an effort asks for.
+type way struct {
+	encoder.Effort
+	gates gates
+}
+
+func newWay(m *Model, e encoder.Effort) way {
+	w := way{e, gates{m.Meta.Gate, m.Meta.Gate}}
+	for _, a := range e.Heads {
+		w.gates.named, w.gates.unnamed = min(w.gates.named, a.Named.First), min(w.gates.unnamed, a.Unnamed.First)
+	}
+	return w
 }
 
 // NewWithEncoder makes the detector of a model whose doubts an encoder decides, at one of the encoder's efforts. An encoder that was
@@ -32,17 +53,30 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 		return nil, audit.E(op, audit.KindInvalid, errors.New("the encoder was calibrated with another classifier: 'evenhand train --encoder' calibrates it anew"))
 	}
 	d := New(m)
-	d.second = &second{e, f}
-	for _, a := range f.Heads {
-		d.gates.named, d.gates.unnamed = min(d.gates.named, a.Named.First), min(d.gates.unnamed, a.Unnamed.First)
+	d.second = &second{model: e, effort: effort, long: newWay(m, f)}
+	if short, ok := e.Meta.Effort(encoder.Short); ok {
+		w := newWay(m, short)
+		d.second.short = &w
 	}
 	return d, nil
 }
 
-func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort.Name }
+func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort }
+
+// way gives what is asked for about a text: without an encoder that the model look at what passes its gate.
+func (d *Detector) way(text string) *way {
+	switch s := d.second; {
+	case s == nil:
+		return &d.alone
+	case s.short != nil && len(text) <= ShortText:
+		return s.short
+	default:
+		return &s.long
+	}
+}
 
 // decides tells whether the encoder answers for a head.
-func (s *second) decides(h Head) bool { return s != nil && int(h) < len(s.effort.Heads) }
+func (w *way) decides(h Head) bool { return int(h) < len(w.Heads) }
 
 // doubt is a sentence, or a window of a long one, with the classifier's answer for a head and, once it was asked, the encoder's.
 type doubt struct {
@@ -53,12 +87,12 @@ type doubt struct {
 }
 
 // doubt gives a window, and tells whether the encoder is asked about it.
-func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, first, logit float32, named bool) (x doubt, ask bool) {
+func (d *Detector) doubt(w *way, h Head, s detectors.Sentence, ts []token, first, logit float32, named bool) (x doubt, ask bool) {
 	p, yes := d.model.answer(h, first, logit)
 	x = doubt{best: best{sentence: s, from: int(ts[0].start), probability: p}, to: ts[len(ts)-1].end, logit: logit, yes: yes}
-	from := d.second.effort.Heads[h].Unnamed
+	from := w.Heads[h].Unnamed
 	if named {
-		from = d.second.effort.Heads[h].Named
+		from = w.Heads[h].Named
 	}
 	return x, yes || float64(first) >= from.First && float64(logit) > from.Logit
 }
@@ -89,11 +123,11 @@ type reading struct {
 }
 
 // decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
-func (s *second) decide(h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
+func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		s.ask(h, b, text, sentences, x)
-		if x.said != nil && x.probability <= s.effort.Heads[h].Threshold || x.said == nil && !x.yes {
+		s.ask(w, h, b, text, sentences, x)
+		if x.said != nil && x.probability <= w.Heads[h].Threshold || x.said == nil && !x.yes {
 			continue
 		}
 		if x.probability > top.probability {
@@ -105,13 +139,13 @@ func (s *second) decide(h Head, b *buffers, text string, sentences []detectors.S
 
 // ask asks about an English sentence, once; of another language the classifier's own probability holds. What may well be so is read
 // again in its passage, which has the last word: "Not worth the training." is one thing after a course and another after a person.
-func (s *second) ask(h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) {
+func (s *second) ask(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) {
 	window := detectors.Sentence{Start: x.from, End: int(x.to)}
 	if x.said != nil || !s.model.English(text[window.Start:window.End]) {
 		return
 	}
 	x.said = s.read(b, text, window, window)
-	if float64(x.said[h]) > s.effort.Heads[h].Context {
+	if float64(x.said[h]) > w.Heads[h].Context {
 		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
 			x.said = s.read(b, text, x.sentence, p)
 		}
@@ -157,24 +191,30 @@ func (s *second) passage(text string, sentences []detectors.Sentence, of detecto
 	}
 }
 
-// Asked gives the highest logit of a head that the encoder gives to a sentence that it is asked about; false where it is asked about
-// none. It is for calibration.
-func (d *Detector) Asked(h Head, in *detectors.Input, side audit.Side) (logit float32, ok bool) {
+// Asked gives the highest logits that the encoder gives to sentences that it is asked about; -Inf where it is asked about none, or does not
+// answer for the head. It is for calibration.
+func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logits [NumHeads]float32) {
 	b := d.buffers()
 	defer d.pool.Put(b)
 	text := in.Normal(side).String()
-	var open doubts
+	w := d.way(text)
+	var open [NumHeads]doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
-		if x, ask := d.doubt(h, s, ts, first, b.net.heads[h], named); ask {
-			open.add(x)
+		for h := range w.Heads {
+			if x, ask := d.doubt(w, Head(h), s, ts, first, b.net.heads[h], named); ask {
+				open[h].add(x)
+			}
 		}
 	})
-	for i := range open.list[:open.n] {
-		x := &open.list[i]
-		if d.second.ask(h, b, text, in.Sentences(side), x); x.said != nil && (!ok || x.said[h] > logit) {
-			logit, ok = x.said[h], true
+	for h := range logits {
+		logits[h] = float32(math.Inf(-1))
+		for i := range open[h].list[:open[h].n] {
+			x := &open[h].list[i]
+			if d.second.ask(w, Head(h), b, text, in.Sentences(side), x); x.said != nil {
+				logits[h] = max(logits[h], x.said[h])
+			}
 		}
 	}
-	return logit, ok
+	return logits
 }

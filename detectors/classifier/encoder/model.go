@@ -55,7 +55,7 @@ type Meta struct {
 	Pieces  int      `json:"pieces"`
 	Outputs []string `json:"outputs"`
 
-	// Decides are the heads that answer, bias the first; the others are learnt and never asked. Empty in a file that was not calibrated.
+	// Decides are the heads that are asked about, bias the first; one whose threshold is 1 never answers yes. Empty in a file that was not calibrated.
 	Decides []Scale `json:"decides"`
 	// Efforts are what it may cost, and what is answered then.
 	Efforts []Effort `json:"efforts"`
@@ -74,6 +74,9 @@ type Scale struct {
 func (s Scale) Probability(logit float32) float64 {
 	return 1 / (1 + math.Exp(-(float64(s.A*float64(logit)) + s.B)))
 }
+
+// Short is the name of the effort for short texts, whatever the effort for others is.
+const Short = "short"
 
 // Effort says for each head that answers which sentences are asked about, and from which probability on the answer is yes.
 type Effort struct {

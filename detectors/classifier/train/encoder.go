@@ -12,29 +12,32 @@ import (
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
-// decides are the heads that the encoder answers for, in the order of its heads. Those of safety tell what a text is about, not whether it does harm: see docs/detection.md.
-var decides = []classifier.Head{classifier.Bias, classifier.Toxicity}
-
 // never is above every logit.
 const never = 1e3
 
-var everything = encoder.Doubt{First: -never, Logit: -never}
+var (
+	everything = encoder.Doubt{First: -never, Logit: -never}
+	nothing    = encoder.Doubt{First: never, Logit: never}
+	// unasked are heads of safety but in short texts: they tell what a text is about, not whether it does harm (docs/detection.md).
+	unasked = encoder.Asking{Named: nothing, Unnamed: nothing, Context: never}
+	always  = encoder.Asking{Named: everything, Unnamed: everything, Context: never}
+)
 
 // efforts are what the encoder may cost, the cheapest first: about bias it is asked in three of a hundred long answers of a language model,
-// in one of seven, in each text. Heads are in the order of decides.
+// in one of seven, in each text; last that for short texts. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -1, Logit: -2}, Unnamed: encoder.Doubt{First: 0.87, Logit: -2}, Context: 0.45},
 		{Named: encoder.Doubt{First: -1, Logit: 0}, Unnamed: encoder.Doubt{First: 0.87, Logit: 0}, Context: never},
+		unasked, unasked, unasked, unasked,
 	}},
 	{Name: "thorough", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
 		{Named: encoder.Doubt{First: -2, Logit: -2}, Unnamed: encoder.Doubt{First: -0.5, Logit: -2}, Context: never},
+		unasked, unasked, unasked, unasked,
 	}},
-	{Name: "full", Heads: []encoder.Asking{
-		{Named: everything, Unnamed: everything, Context: -2},
-		{Named: everything, Unnamed: everything, Context: never},
-	}},
+	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, unasked, unasked, unasked, unasked}},
+	{Name: encoder.Short, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, always}},
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
@@ -74,10 +77,14 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	for _, f := range efforts {
 		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name})
 	}
-	for _, h := range decides {
-		scale, outcomes, err := calibrateHead(e, m, h, rd, rows, r)
+	said, err := ask(e, m, rd, rows)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range classifier.Heads() {
+		scale, outcomes, err := calibrateHead(h, rows, said, r)
 		if err != nil && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
-			break // texts that say nothing of toxicity: that stays with the classifier
+			break // texts that say nothing of toxicity: that, and what comes after, stays with the classifier
 		}
 		if err != nil {
 			return nil, err
@@ -98,73 +105,72 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	return res, nil
 }
 
-// wanted is what a row says of a head; false where it says nothing. In ordinary text nothing should be found.
-func wanted(row *dataset.Row, h classifier.Head, r *Recipe) (target float64, known bool) {
-	label := row.Label.Bias
-	if h == classifier.Toxicity {
-		label = row.Label.Toxic
+// saying is what the encoder says of a row at an effort: of each head its highest logit, -Inf where it is not asked.
+type saying [classifier.NumHeads]float32
+
+// ask reads all rows at all efforts.
+func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row) (said [][]saying, err error) {
+	for _, f := range efforts {
+		// Only whom it asks matters here; what it answers does not.
+		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = make([]encoder.Scale, classifier.NumHeads), []encoder.Effort{f}, m.Meta.Version
+		d, err := classifier.NewWithEncoder(m, e, f.Name)
+		if err != nil {
+			return nil, err
+		}
+		of := make([]saying, len(rows))
+		for i := range rows {
+			of[i] = d.Asked(rd.read(rows[i].Text), audit.Output)
+		}
+		said = append(said, of)
 	}
+	return said, nil
+}
+
+// wanted is what a row says of a head; false where it says nothing, or nothing sure. In ordinary text nothing should be found.
+func wanted(row *dataset.Row, h classifier.Head, r *Recipe) (yes, known bool) {
+	target, doubt := Target(row)
 	switch {
-	case label != nil:
-		return *label, true
+	case target[h] == target[h] && doubt[h] == 0:
+		return target[h] >= 0.5, true
 	case r.ordinary(row.Source):
-		return 0, true
+		return false, true
 	}
-	return 0, false
+	return false, false
 }
 
 // calibrateHead fits one head.
-func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, rd *reader, all []dataset.Row, r Recipe) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
-	const op = "train: calibrate encoder"
-	var rows []*dataset.Row
-	for i := range all {
-		if _, known := wanted(&all[i], h, &r); known {
-			rows = append(rows, &all[i])
-		}
-	}
-	var asked [][]float64 // of each effort and row the encoder's logit, -Inf where it is not asked
-	for _, f := range efforts {
-		// Only whom it asks matters here; what it answers does not.
-		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = make([]encoder.Scale, len(decides)), []encoder.Effort{f}, m.Meta.Version
-		d, err := classifier.NewWithEncoder(m, e, f.Name)
-		if err != nil {
-			return scale, nil, err
-		}
-		logits := make([]float64, len(rows))
-		for i, row := range rows {
-			logits[i] = math.Inf(-1)
-			if z, ok := d.Asked(h, rd.read(row.Text), audit.Output); ok {
-				logits[i] = float64(z)
-			}
-		}
-		asked = append(asked, logits)
-	}
+func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Recipe) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
 	var js []judged
-	for i, z := range asked[len(asked)-1] {
-		if !math.IsInf(z, 0) {
+	for i := range rows {
+		yes, known := wanted(&rows[i], h, &r)
+		if z := said[len(said)-1][i][h]; known && !math.IsInf(float64(z), 0) {
 			j := judged{}
-			target, _ := wanted(rows[i], h, &r)
-			j.scores.Logits[h], j.target[h] = float32(z), float32(target)
+			if j.scores.Logits[h] = z; yes {
+				j.target[h] = 1
+			}
 			js = append(js, j)
 		}
 	}
-	if yes := slices.ContainsFunc(js, func(j judged) bool { return j.target[h] >= 0.5 }); len(js) < 50 || !yes {
-		return scale, nil, audit.E(op, audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in English", h))
+	if yes := slices.ContainsFunc(js, func(j judged) bool { return j.target[h] > 0 }); len(js) < 50 || !yes {
+		return scale, nil, audit.E("train: calibrate encoder", audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in English", h))
 	}
 	scale.Head = h.String()
 	scale.A, scale.B, _ = platt(js, h)
 	for n, f := range efforts {
 		out := EncoderOutcome{Head: h, Effort: f.Name, Asking: f.Heads[h]}
 		var ordinary, benign, right []float64
-		for i, row := range rows {
+		for i := range rows {
+			row := &rows[i]
+			yes, known := wanted(row, h, &r)
 			p := 0.0
-			if !math.IsInf(asked[n][i], 0) {
-				p = scale.Probability(float32(asked[n][i]))
+			if z := said[n][i][h]; !math.IsInf(float64(z), 0) {
+				p = scale.Probability(z)
 			}
-			switch target, _ := wanted(row, h, &r); {
-			case target >= 0.5:
+			switch short := len(row.Text) <= classifier.ShortText; {
+			case !known:
+			case yes:
 				right = append(right, p)
-			case r.ordinary(row.Source):
+			case r.ordinary(row.Source) && short == (f.Name == encoder.Short): // long ones have more sentences to be wrong about
 				if ordinary = append(ordinary, p); p > 0 {
 					out.OrdinaryAsked++
 				}
@@ -172,8 +178,14 @@ func calibrateHead(e *encoder.Model, m *classifier.Model, h classifier.Head, rd 
 				benign = append(benign, p)
 			}
 		}
-		bound, a := r.EncoderFPR[f.Name][h], &out.Asking
+		bound, a := Bound{}, &out.Asking
+		if bounds := r.EncoderFPR[f.Name]; int(h) < len(bounds) {
+			bound = bounds[h]
+		}
 		a.Threshold = thousandths(max(above(ordinary, bound.Ordinary), above(benign, bound.Benign), 0.3))
+		if slices.Contains(r.Silent, h.String()) {
+			a.Threshold = 1
+		}
 		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
 		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)
 		if len(ordinary) > 0 {
@@ -194,9 +206,12 @@ func (r *EncoderResult) Card() string {
 	p("It decides English sentences that the classifier is in doubt about or holds for biased or toxic, and tells the ground of bias. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
 	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
-	p("Sentences are asked about from the classifier's first score and logit on.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n")
+	p("Sentences are asked about from the classifier's first score and logit on; those of texts of at most %d bytes always (effort short). A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
+		if a.Named == nothing {
+			continue
+		}
 		p("| %s | %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Threshold,
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
 // Recipe says what is learnt how. Start from DefaultRecipe.
@@ -69,6 +70,7 @@ func DefaultRecipe() Recipe {
 		},
 		EncoderFPR: map[string][]Bound{
 			"balanced": {{0.003, 0.035}, {0.002, 0.02}}, "thorough": {{0.005, 0.05}, {0.003, 0.03}}, "full": {{0.01, 0.06}, {0.006, 0.04}},
+			encoder.Short: {{0.003, 0.05}, {0.002, 0.03}},
 		},
 		Unseen:   []string{"unseen.en", "unseen.de"},
 		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
