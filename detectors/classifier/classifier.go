@@ -152,6 +152,9 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 			d.model.judge(&b.net, ts, first, named)
 			for h, z := range b.net.heads {
 				if w.decides(Head(h)) {
+					if w.silent(Head(h)) && passed == nil {
+						continue
+					}
 					x, ask := d.doubt(w, Head(h), s, ts, first, z, named)
 					if ask {
 						open[h].add(x)

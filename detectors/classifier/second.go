@@ -78,6 +78,9 @@ func (d *Detector) way(text string) *way {
 // decides tells whether the encoder answers for a head.
 func (w *way) decides(h Head) bool { return int(h) < len(w.Heads) }
 
+// silent tells of a head that the encoder answers for that it never answers yes.
+func (w *way) silent(h Head) bool { return w.Heads[h].Threshold >= 1 }
+
 // doubt is a sentence, or a window of a long one, with the classifier's answer for a head and, once it was asked, the encoder's.
 type doubt struct {
 	best

@@ -37,7 +37,11 @@ var efforts = []encoder.Effort{
 		unasked, unasked, unasked, unasked,
 	}},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, unasked, unasked, unasked, unasked}},
-	{Name: encoder.Short, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, always}},
+	{Name: encoder.Short, Heads: []encoder.Asking{
+		{Named: encoder.Doubt{First: -4, Logit: -9}, Unnamed: encoder.Doubt{First: -4, Logit: -9}, Context: -2},
+		{Named: encoder.Doubt{First: -4, Logit: -6}, Unnamed: encoder.Doubt{First: -4, Logit: -6}, Context: never},
+		always, always, always, always,
+	}},
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
@@ -143,7 +147,11 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 	var js []judged
 	for i := range rows {
 		yes, known := wanted(&rows[i], h, &r)
-		if z := said[len(said)-1][i][h]; known && !math.IsInf(float64(z), 0) {
+		z := said[len(said)-2][i][h] // full, and short where that does not ask
+		if math.IsInf(float64(z), 0) {
+			z = said[len(said)-1][i][h]
+		}
+		if known && !math.IsInf(float64(z), 0) {
 			j := judged{}
 			if j.scores.Logits[h] = z; yes {
 				j.target[h] = 1
