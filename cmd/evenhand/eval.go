@@ -27,6 +27,8 @@ type evalCmd struct {
 	Model       string   `help:"Model file instead of the one in the settings." type:"existingfile" placeholder:"FILE"`
 	Predictions string   `help:"Judge these answers instead: JSONL of {\"id\",\"score\"} and, if the answerer decides, \"flag\"." type:"existingfile" placeholder:"FILE"`
 	At          float64  `help:"Scores above it are flagged where predictions have no flag." default:"0.5" placeholder:"SCORE"`
+	Among       string   `help:"Judge each text in the middle of others: JSONL of ordinary texts to draw sentences from." type:"existingfile" placeholder:"FILE"`
+	Neighbours  int      `help:"With --among: sentences before each text, and as many behind it." default:"1" placeholder:"N"`
 	Swaps       int      `help:"How often the group of each text is exchanged for another; 0 leaves it out." default:"2" placeholder:"N"`
 	Judge       bool     `help:"Ask the judging model instead (settings judge.*): its agreement with the labels, with itself, and its cost."`
 	Repeats     int      `help:"How often the judge is asked about each text; texts and criteria stand in another order each time." default:"1" placeholder:"N"`
@@ -42,6 +44,7 @@ has the upper end of its 95 % interval beside it.
 Examples:
   evenhand eval detectors/classifier/data
   evenhand eval mine.jsonl --split all --by rules,classifier --html eval.html
+  evenhand eval mine.jsonl --among ordinary.jsonl --neighbours 3
   evenhand eval mine.jsonl --predictions other-tool.jsonl --json
   OPENAI_API_KEY=… evenhand eval mine.jsonl --judge --repeats 3`
 }
@@ -62,6 +65,9 @@ func (cmd *evalCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if len(rows) == 0 {
 		return &settingsError{errors.New("no rows of that split and source; --split all takes every row")}
 	}
+	if rows, err = cmd.among(rows); err != nil {
+		return err
+	}
 	if cmd.Judge {
 		return cmd.askJudge(ctx, c, std, rows)
 	}
@@ -77,6 +83,25 @@ func (cmd *evalCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	return cmd.write(std.out, reports)
+}
+
+// among puts the rows' texts between others where that is asked for.
+func (cmd *evalCmd) among(rows []dataset.Row) ([]dataset.Row, error) {
+	if cmd.Among == "" {
+		return rows, nil
+	}
+	if cmd.Neighbours < 1 || cmd.Neighbours > 100 {
+		return nil, &settingsError{fmt.Errorf("--neighbours: %d is not in 1..100", cmd.Neighbours)}
+	}
+	ordinary, err := readData([]string{cmd.Among})
+	if err != nil {
+		return nil, err
+	}
+	neighbours := eval.Neighbours(ordinary)
+	if len(neighbours) == 0 {
+		return nil, &settingsError{fmt.Errorf("--among %s: no sentences of 40 to 120 bytes that end with a full stop", cmd.Among)}
+	}
+	return eval.Among(rows, neighbours, cmd.Neighbours), nil
 }
 
 // judge asks the detectors.

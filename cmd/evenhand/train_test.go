@@ -63,6 +63,12 @@ func TestTrainAndEval(t *testing.T) {
 	if o := reports[0].Overall; o.TP != 15 || o.FP != 15 || o.TN != 0 {
 		t.Errorf("%+v", o)
 	}
+	if err := json.Unmarshal(ask("eval", data, "--model", model, "--by", "rules", "--json", "--among", "../../detectors/classifier/data/ordinary.en.jsonl", "--neighbours", "2"), &reports); err != nil {
+		t.Fatal(err)
+	}
+	if o := reports[0].Overall; o.TP+o.FN != 15 {
+		t.Errorf("among others: %+v", o)
+	}
 	if got := string(ask("train", "../../detectors/classifier/data/age.en.jsonl", "--encoder", "../../detectors/classifier/encoder/model.bin", "--out", filepath.Join(dir, "e.bin"))); !strings.HasPrefix(got, "model ") {
 		t.Error(got)
 	}
