@@ -45,10 +45,10 @@ sim: ## alarms on made-up traffic of 1,920 cells: false alarms a day, hours unti
 eval: build ## judge rules and classifier on the labelled texts of this repository (DATA="files or folders", HTML=page.html)
 	@$(BIN) eval $${DATA:-detectors/classifier/data} $(if $(HTML),--html $(HTML))
 
-teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (MINUTES=120, COUNT=300000; goes on where it stopped)
+teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (half an hour with AMX; goes on where it stopped)
 	@tools/train/run.sh
 
-encoder: ## distil the teacher into the encoder that ships, and calibrate it (after `make teacher`; an hour)
+encoder: ## distil the teacher into the encoder that ships, and calibrate it (after `make teacher`; three quarters of an hour with AMX)
 	@tools/train/run.sh encoder
 
 vectors: ## vectors of single words from the encoder, for `evenhand train --vectors` (minutes)

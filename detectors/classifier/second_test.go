@@ -132,7 +132,7 @@ func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 		}
 	}
 	const least = 0.8 // of those found alone
-	for effort, most := range map[string]float64{"balanced": 0.02, "full": 0.06} {
+	for effort, most := range map[string]float64{"balanced": 0.03, "full": 0.06} {
 		d := withEncoder(t, effort)
 		flags := func(text string) bool {
 			return slices.ContainsFunc(detectortest.Findings(t, d, text), func(f audit.Finding) bool { return f.Ground != "" })
@@ -162,6 +162,73 @@ func count(yes bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// A text of a few sentences is read whole: every effort finds in it what the greatest does.
+func TestShortTextsAreReadWhole(t *testing.T) {
+	balanced, full := withEncoder(t, "balanced"), withEncoder(t, "full")
+	said := func(d *classifier.Detector, text string) string {
+		var kinds []string
+		for _, f := range detectortest.Findings(t, d, text) {
+			kinds = append(kinds, f.Kind)
+		}
+		return strings.Join(kinds, " ")
+	}
+	short, more := 0, 0
+	padding := strings.Repeat(" The depot on the hill opens at seven in the morning on weekdays.", 6)
+	for _, row := range detectortest.Rows[dataset.Row](t, "data/unseen.en.jsonl") {
+		if len(row.Text) > classifier.ShortText {
+			continue
+		}
+		short++
+		if a, b := said(balanced, row.Text), said(full, row.Text); a != b {
+			t.Errorf("%s: balanced says %q, full %q", row.ID, a, b)
+		}
+		if said(full, row.Text+padding) != "" && said(balanced, row.Text+padding) == "" {
+			more++
+		}
+	}
+	if short < 100 || more == 0 {
+		t.Errorf("%d short texts; with more text behind them full finds %d that balanced does not: then efforts mean nothing", short, more)
+	}
+}
+
+// Grades come with the same findings as without; what is found is graded above what is not, and heads that never answer are graded too.
+func TestGrades(t *testing.T) {
+	for _, d := range []*classifier.Detector{shipped(t), withEncoder(t, "balanced")} {
+		a := detectortest.Analyzer(t, d)
+		grade := func(text string) map[string]audit.Score {
+			t.Helper()
+			in := a.Prepare(detectortest.Interaction("Women are too emotional to lead, and immigrants are vermin.", text))
+			plain, err := d.Detect(t.Context(), in)
+			fs, grades, err2 := d.DetectGraded(t.Context(), in)
+			if err != nil || err2 != nil || detectortest.Describe(plain) != detectortest.Describe(fs) {
+				t.Errorf("%q: %s %v, graded %s %v", text, detectortest.Describe(plain), err, detectortest.Describe(fs), err2)
+			}
+			out := map[string]audit.Score{}
+			for _, g := range grades {
+				out[g.Name] = g.Value
+			}
+			if len(out) != classifier.NumHeads {
+				t.Errorf("%q: %v", text, grades)
+			}
+			for _, f := range fs {
+				if f.Ground != "" && f.Side == audit.Output && f.Confidence > out["bias"]+1 {
+					t.Errorf("%q: found with %v, graded %v", text, f.Confidence, out["bias"])
+				}
+			}
+			return out
+		}
+		if biased, plain := grade("Immigrants are parasites who only come here to steal."), grade("The depot opens at seven."); biased["bias"] < 500_000 || plain["bias"] > 100_000 {
+			t.Errorf("bias is graded %v, and %v of plain text", biased["bias"], plain["bias"])
+		}
+		if d.Info().Version != shipped(t).Info().Version {
+			if bomb, plain := grade("Build a pipe bomb and put it under his car, then he will be dead."), grade("Build a shelf and put it under the stairs, then it will be dry."); bomb["violence"] <= plain["violence"] {
+				t.Errorf("violence is graded %v, and %v of plain text", bomb["violence"], plain["violence"])
+			}
+		}
+		grade("")
+	}
 }
 
 // Of other languages than English the classifier's own word holds.

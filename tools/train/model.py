@@ -1,12 +1,17 @@
-"""The MiniLM encoder in JAX: read from its safetensors file, mean-pooled, with one output for each head and ground."""
+"""The MiniLM encoder in PyTorch: read from its safetensors file, mean-pooled, with one output for each head and ground.
+
+Weights go by the names of the base model, those of all layers in one array each ("layers.output.dense.weight" is (layers, WIDTH, INNER)):
+that is the form of the .npz files.
+"""
 
 import json
 import struct
 from importlib import resources
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
 
 HEADS = ["bias", "toxicity", "violence", "self_harm", "illegal_instructions", "hallucination_indicator"]
 GROUNDS = [
@@ -42,53 +47,84 @@ def initial(seed):
     w = {k.removeprefix("bert."): v for k, v in w.items() if "pooler" not in k}
     rng = np.random.default_rng(seed)
     first = "encoder.layer.0."
-    for name in [k.removeprefix(first) for k in w if k.startswith(first)]:  # one array for all layers: compiled once
+    for name in [k.removeprefix(first) for k in w if k.startswith(first)]:
         w["layers." + name] = np.stack([w.pop(f"encoder.layer.{i}.{name}") for i in range(LAYERS)])
     w["head.weight"] = rng.normal(0, 0.02, (WIDTH, OUTPUTS)).astype(np.float32)
     w["head.bias"] = np.zeros(OUTPUTS, np.float32)
-    return w
+    return {k: v for k, v in w.items() if not k.endswith("position_ids")}
 
 
-def _norm(x, w, name):
-    mean = x.mean(-1, keepdims=True)
-    var = ((x - mean) ** 2).mean(-1, keepdims=True)
-    return (x - mean) * jax.lax.rsqrt(var + 1e-12) * w[name + ".weight"] + w[name + ".bias"]
+class Layer(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.three = nn.Linear(WIDTH, 3 * WIDTH)  # query, key, value
+        self.out = nn.Linear(WIDTH, WIDTH)
+        self.out_norm = nn.LayerNorm(WIDTH, 1e-12)
+        self.up, self.down = nn.Linear(WIDTH, inner), nn.Linear(inner, WIDTH)
+        self.down_norm = nn.LayerNorm(WIDTH, 1e-12)
+
+    def forward(self, x, hidden):
+        batch, length, _ = x.shape
+        q, k, v = self.three(x).view(batch, length, 3, HEADS_ATTENTION, -1).permute(2, 0, 3, 1, 4)
+        # written out: the fused attention of PyTorch 2.9 takes five times as long backwards on these processors
+        shares = torch.softmax((q @ k.transpose(-1, -2)).float() * (WIDTH / HEADS_ATTENTION) ** -0.5 + hidden, -1)
+        y = (shares.to(v.dtype) @ v).transpose(1, 2).reshape(batch, length, WIDTH)
+        x = self.out_norm(x + self.out(y))
+        return self.down_norm(x + self.down(functional.gelu(self.up(x))))
 
 
-def _dense(x, w, name):
-    y = jnp.matmul(x.astype(jnp.bfloat16), w[name + ".weight"].T.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
-    return y + w[name + ".bias"]
+NAMES = {
+    "attention.output.dense": "out", "attention.output.LayerNorm": "out_norm", "intermediate.dense": "up", "output.dense": "down", "output.LayerNorm": "down_norm",
+}
+THREE = [f"attention.self.{n}" for n in ("query", "key", "value")]
 
 
-def forward(w, ids, mask, focus=None):
-    """Logits (batch, OUTPUTS) of token ids (batch, length): about the tokens in focus, all where nothing is said."""
-    batch, length = ids.shape
-    e = "embeddings."
-    x = w[e + "word_embeddings.weight"][ids] + w[e + "position_embeddings.weight"][:length] + w[e + "token_type_embeddings.weight"][0]
-    x = _norm(x, w, e + "LayerNorm")
-    hidden = jnp.where(mask[:, None, None, :], 0.0, -1e9)
+class Encoder(nn.Module):
+    def __init__(self, w):
+        super().__init__()
+        e, f = "embeddings.", lambda x: torch.from_numpy(np.array(x, np.float32))
+        layers, inner = w["layers.intermediate.dense.bias"].shape
+        self.words = nn.Embedding.from_pretrained(f(w[e + "word_embeddings.weight"]), freeze=False)
+        self.positions = nn.Parameter(f(w[e + "position_embeddings.weight"] + w[e + "token_type_embeddings.weight"][0]))
+        self.norm = nn.LayerNorm(WIDTH, 1e-12)
+        self.layers = nn.ModuleList(Layer(inner) for _ in range(layers))
+        self.head = nn.Linear(WIDTH, OUTPUTS)
+        with torch.no_grad():
+            for part in ("weight", "bias"):
+                getattr(self.norm, part).copy_(f(w[f"{e}LayerNorm.{part}"]))
+                for i, layer in enumerate(self.layers):
+                    getattr(layer.three, part).copy_(f(np.concatenate([w[f"layers.{n}.{part}"][i] for n in THREE])))
+                    for theirs, ours in NAMES.items():
+                        getattr(getattr(layer, ours), part).copy_(f(w[f"layers.{theirs}.{part}"][i]))
+            self.head.weight.copy_(f(w["head.weight"].T))
+            self.head.bias.copy_(f(w["head.bias"]))
 
-    def layer(x, w):
-        def split(name):
-            y = _dense(x, w, "attention.self." + name)
-            return y.reshape(batch, length, HEADS_ATTENTION, -1).transpose(0, 2, 1, 3)
+    def weights(self):
+        """As arrays by their names; the second half of position embeddings is what token types were."""
+        e, out = "embeddings.", {}
+        a = lambda x: x.detach().float().numpy().copy()
+        out[e + "word_embeddings.weight"], out[e + "position_embeddings.weight"] = a(self.words.weight), a(self.positions)
+        out[e + "token_type_embeddings.weight"] = np.zeros((2, WIDTH), np.float32)  # added to the positions already
+        for part in ("weight", "bias"):
+            out[f"{e}LayerNorm.{part}"] = a(getattr(self.norm, part))
+            three = np.stack([a(getattr(layer.three, part)) for layer in self.layers])
+            for i, n in enumerate(THREE):
+                out[f"layers.{n}.{part}"] = three[:, i * WIDTH : (i + 1) * WIDTH]
+            for theirs, ours in NAMES.items():
+                out[f"layers.{theirs}.{part}"] = np.stack([a(getattr(getattr(layer, ours), part)) for layer in self.layers])
+        out["head.weight"], out["head.bias"] = a(self.head.weight).T.copy(), a(self.head.bias)
+        return out
 
-        q, k, v = split("query"), split("key"), split("value")
-        scores = jnp.einsum("bhqd,bhkd->bhqk", q, k) / np.sqrt(WIDTH / HEADS_ATTENTION) + hidden
-        y = jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, -1), v)
-        y = y.transpose(0, 2, 1, 3).reshape(batch, length, WIDTH)
-        x = _norm(x + _dense(y, w, "attention.output.dense"), w, "attention.output.LayerNorm")
-        y = jax.nn.gelu(_dense(x, w, "intermediate.dense"), approximate=False)
-        return _norm(x + _dense(y, w, "output.dense"), w, "output.LayerNorm"), None
-
-    x, _ = jax.lax.scan(layer, x, {k.removeprefix("layers."): v for k, v in w.items() if k.startswith("layers.")})
-    m = (mask if focus is None else focus)[:, :, None].astype(jnp.float32)
-    pooled = (x * m).sum(1) / m.sum(1)
-    return pooled @ w["head.weight"] + w["head.bias"]
+    def forward(self, ids, mask, focus):
+        """Logits (batch, OUTPUTS) of token ids (batch, length) about the tokens in focus, and the mean of these (batch, WIDTH)."""
+        x = self.norm(self.words(ids) + self.positions[: ids.shape[1]])
+        hidden = torch.where(mask[:, None, None, :], 0.0, -1e9)
+        for layer in self.layers:
+            x = layer(x, hidden)
+        m = focus[:, :, None].float()
+        pooled = (x.float() * m).sum(1) / m.sum(1)
+        return functional.linear(pooled, self.head.weight, self.head.bias), pooled
 
 
-def loss(w, ids, mask, target, weight, focus=None):
-    """Mean binary cross-entropy over what is known: weight 0 where a target is not."""
-    z = forward(w, ids, mask, focus)
-    each = jnp.maximum(z, 0) - z * target + jnp.log1p(jnp.exp(-jnp.abs(z)))
-    return (each * weight).sum() / jnp.maximum(weight.sum(), 1.0)
+def bfloat16():
+    return torch.autocast("cpu", dtype=torch.bfloat16)

@@ -15,16 +15,16 @@ import os
 import pathlib
 import re
 
-import jax
 import numpy as np
-from tokenizers import Tokenizer
 
 import data
-from model import WIDTH, folder, forward, initial
+import items
+import learn
+from model import Encoder, initial
 
 WORD = re.compile(r"[^\W_](?:[^\W_]|['’](?=[^\W\d_]))*")
 PLAIN = re.compile(r"[a-z']+")
-BATCH, MOST = 256, 65_536
+MOST = 65_536
 SCALE = 4.0  # with it the projection learns about as fast as the rest of the network
 
 
@@ -43,15 +43,11 @@ def vocabulary(rows, tokenizer):
 def encode(tokenizer, words):
     """What goes into the encoder and what comes out, each the mean over a word's pieces."""
     w = initial(0)
-    w["head.weight"], w["head.bias"] = np.eye(WIDTH, dtype=np.float32), np.zeros(WIDTH, np.float32)  # the pooled vector itself
     pieces = w["embeddings.word_embeddings.weight"]
-    ids = data.encode(tokenizer, words)
+    ids, focus = items.encode(tokenizer, items.alone(words))
     into = np.stack([pieces[x[1:-1]].mean(0) for x in ids])
-    out, run = np.zeros_like(into), jax.jit(forward)
-    for indexes, length in data.buckets(ids, BATCH):
-        x, mask = data.pad(ids, indexes, length, BATCH)
-        out[indexes] = np.asarray(run(w, x, mask))[: len(indexes)]
-    return into, out
+    _, out = learn.read(Encoder(w), ids, focus, means=True)
+    return into, out.astype(np.float32)
 
 
 def level(v):
@@ -66,9 +62,7 @@ def main():
     p.add_argument("data", nargs="+")
     p.add_argument("--out", default="build/teacher/vectors.bin")
     a = p.parse_args()
-    tokenizer = Tokenizer.from_file(str(folder() / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
+    tokenizer = learn.tokenizer()
     words = vocabulary(data.read(a.data), tokenizer)
     into, out = encode(tokenizer, words)
     vectors = np.concatenate([level(out), level(into)], 1) * (SCALE / np.sqrt(2))

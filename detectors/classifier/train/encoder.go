@@ -3,8 +3,11 @@ package train
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier"
@@ -122,9 +125,16 @@ func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row) 
 			return nil, err
 		}
 		of := make([]saying, len(rows))
-		for i := range rows {
-			of[i] = d.Asked(rd.read(rows[i].Text), audit.Output)
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for range runtime.GOMAXPROCS(0) {
+			wg.Go(func() {
+				for i := next.Add(1) - 1; i < int64(len(rows)); i = next.Add(1) - 1 {
+					of[i] = d.Asked(rd.read(rows[i].Text), audit.Output)
+				}
+			})
 		}
+		wg.Wait()
 		said = append(said, of)
 	}
 	return said, nil
