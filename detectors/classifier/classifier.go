@@ -137,7 +137,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 		if text == "" {
 			continue
 		}
-		w := d.way(text)
+		w := d.way(side, text)
 		var tops [NumHeads]best
 		b.readings = b.readings[:0]
 		var open [NumHeads]doubts
@@ -336,7 +336,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	b := d.buffers()
 	defer d.pool.Put(b)
 	m, text := d.model, in.Normal(side).String()
-	w := d.way(text)
+	w := d.way(side, text)
 	out.First = float32(math.Inf(-1))
 	for h := range out.Logits {
 		out.Logits[h] = float32(math.Inf(-1))

@@ -15,7 +15,7 @@ import (
 // EncoderRule is the rule that findings name where the encoder decided.
 const EncoderRule = ID + ".encoder"
 
-// ShortText is the most bytes of a text that the encoder reads whole at every effort, whatever the model says of its sentences: in a short
+// ShortText is the most bytes of a response that the encoder reads whole at every effort, whatever the model says of its sentences: in a short
 // answer they are all that there is, and reading them costs a millisecond or two.
 const ShortText = passageSize
 
@@ -63,12 +63,13 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 
 func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort }
 
-// way gives what is asked for about a text: without an encoder that the model look at what passes its gate.
-func (d *Detector) way(text string) *way {
+// way gives what is asked for about a text: without an encoder that the model look at what passes its gate. Of prompts, which set nothing,
+// short ones are read as long ones are.
+func (d *Detector) way(side audit.Side, text string) *way {
 	switch s := d.second; {
 	case s == nil:
 		return &d.alone
-	case s.short != nil && len(text) <= ShortText:
+	case s.short != nil && side == audit.Output && len(text) <= ShortText:
 		return s.short
 	default:
 		return &s.long
@@ -200,7 +201,7 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logits [NumHeads
 	b := d.buffers()
 	defer d.pool.Put(b)
 	text := in.Normal(side).String()
-	w := d.way(text)
+	w := d.way(side, text)
 	var open [NumHeads]doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
