@@ -30,8 +30,8 @@ var (
 // in one of seven, in each text; last that for short texts. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -1, Logit: -2}, Unnamed: encoder.Doubt{First: 0.87, Logit: -2}, Context: 0.45},
-		{Named: encoder.Doubt{First: -1, Logit: 0}, Unnamed: encoder.Doubt{First: 0.87, Logit: 0}, Context: never},
+		{Named: encoder.Doubt{First: -0.5, Logit: 0}, Unnamed: encoder.Doubt{First: 0.87, Logit: 0}, Context: 0.45},
+		{Named: encoder.Doubt{First: 0, Logit: 1}, Unnamed: encoder.Doubt{First: 0.87, Logit: 1}, Context: never},
 		unasked, unasked, unasked, unasked,
 	}},
 	{Name: "thorough", Heads: []encoder.Asking{
