@@ -46,6 +46,11 @@ type Detector struct {
 // gates are the first scores below which the look at a sentence ends.
 type gates struct{ named, unnamed float64 }
 
+// open lowers them to what is asked about.
+func (g *gates) open(a encoder.Asking) {
+	g.named, g.unnamed = min(g.named, a.Named.First), min(g.unnamed, a.Unnamed.First)
+}
+
 func (g gates) of(named bool) float64 {
 	if named {
 		return g.named
@@ -141,12 +146,15 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 		var tops [NumHeads]best
 		b.readings = b.readings[:0]
 		var open [NumHeads]doubts
-		any, passed := false, sure
+		any, passed, gates := false, sure, w.graded
 		if side != audit.Output {
 			passed = nil
 		}
+		if passed == nil {
+			gates = w.gates
+		}
 		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
-			if float64(first) < w.gates.of(named) {
+			if float64(first) < gates.of(named) {
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)

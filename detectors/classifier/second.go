@@ -15,7 +15,7 @@ import (
 // EncoderRule is the rule that findings name where the encoder decided.
 const EncoderRule = ID + ".encoder"
 
-// ShortText is the most bytes of a response that the encoder reads whole at every effort, whatever the model says of its sentences: in a short
+// ShortText is the most bytes of a response that the encoder reads at every effort, but for sentences that the model rules out: in a short
 // answer they are all that there is, and reading them costs a millisecond or two.
 const ShortText = passageSize
 
@@ -30,13 +30,18 @@ type second struct {
 // way is what an effort asks for.
 type way struct {
 	encoder.Effort
-	gates gates
+	gates  gates // for what may be found
+	graded gates // for silent heads as well, which are only asked how sure they are
 }
 
 func newWay(m *Model, e encoder.Effort) way {
-	w := way{e, gates{m.Meta.Gate, m.Meta.Gate}}
-	for _, a := range e.Heads {
-		w.gates.named, w.gates.unnamed = min(w.gates.named, a.Named.First), min(w.gates.unnamed, a.Unnamed.First)
+	closed := gates{m.Meta.Gate, m.Meta.Gate}
+	w := way{e, closed, closed}
+	for h, a := range e.Heads {
+		w.graded.open(a)
+		if !w.silent(Head(h)) {
+			w.gates.open(a)
+		}
 	}
 	return w
 }
