@@ -235,16 +235,11 @@ func (a *Analyzer) detectSafely(ctx context.Context, d Detector, x *Input, v *au
 		}
 	}()
 	var err error
-	switch by := d.(type) {
-	case Scorer:
-		fs, measured, err = by.DetectScored(ctx, x)
-	case Graded:
-		if a.policy.Grades {
-			fs, v.Grades, err = by.DetectGraded(ctx, x)
-			break
-		}
-		fs, err = d.Detect(ctx, x)
-	default:
+	if s, ok := d.(Scorer); ok {
+		fs, measured, err = s.DetectScored(ctx, x)
+	} else if g, ok := d.(Graded); ok && a.policy.Grades {
+		fs, v.Grades, err = g.DetectGraded(ctx, x)
+	} else {
 		fs, err = d.Detect(ctx, x)
 	}
 	switch {

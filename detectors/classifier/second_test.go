@@ -9,6 +9,7 @@ import (
 	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
+	"github.com/evenhand/evenhand/detectors/classifier/eval"
 	"github.com/evenhand/evenhand/detectors/detectortest"
 )
 
@@ -123,14 +124,7 @@ func TestTheEncoderReadsWhatStandsAround(t *testing.T) {
 
 // A biased sentence is found among sentences that have nothing to do with it nearly as often as alone, and few harmless ones are flagged.
 func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
-	var others []string
-	for _, row := range detectortest.Rows[dataset.Row](t, "data/ordinary.en.jsonl") {
-		for s := range strings.SplitAfterSeq(row.Text, ". ") {
-			if s = strings.TrimSpace(s); len(s) > 40 && len(s) < 120 && strings.HasSuffix(s, ".") {
-				others = append(others, s)
-			}
-		}
-	}
+	others := eval.Neighbours(detectortest.Rows[dataset.Row](t, "data/ordinary.en.jsonl"))
 	const least = 0.8 // of those found alone
 	for effort, most := range map[string]float64{"balanced": 0.03, "full": 0.06} {
 		d := withEncoder(t, effort)

@@ -26,8 +26,8 @@ var (
 	always  = encoder.Asking{Named: everything, Unnamed: everything, Context: never}
 )
 
-// efforts are what the encoder may cost, the cheapest first: about bias it is asked in three of a hundred long answers of a language model,
-// in one of seven, in each text; last that for short texts. Heads are in the order of the classifier's.
+// efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 28 long ordinary texts, in three
+// of ten, in each; last that for short responses. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -0.5, Logit: 0}, Unnamed: encoder.Doubt{First: 0.87, Logit: 0}, Context: 0.45},
@@ -224,7 +224,7 @@ func (r *EncoderResult) Card() string {
 	p("It decides English sentences that the classifier is in doubt about or holds for biased or toxic, and tells the ground of bias. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
 	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
-	p("Sentences are asked about from the classifier's first score and logit on; those of texts of at most %d bytes always (effort short). A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText)
+	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
 		if a.Named == nothing {
