@@ -49,8 +49,9 @@ type Term struct {
 // lexicon finds identity terms in tokens.
 type lexicon struct {
 	terms []Term
-	roles [1 << 16]role  // by the upper half of a word's hash: most words are in no term
-	table map[uint32]int // hash of a term's words -> index in terms
+	roles [1 << 16]role   // by the upper half of a word's hash: most words are in no term
+	table map[uint32]int  // hash of a term's words -> index in terms
+	known [1 << 13]uint64 // by the upper bits of such a hash, a bit: nearly all others need no look into the table
 }
 
 // role is the places that a word can have in terms.
@@ -61,6 +62,8 @@ const (
 	first                  // of several
 	later
 )
+
+func (l *lexicon) mayKnow(h uint32) bool { return l.known[h>>19]>>(h>>13&63)&1 != 0 }
 
 func (l *lexicon) role(t *token) role { return l.roles[t.raw>>16] }
 
@@ -143,6 +146,7 @@ func (l *lexicon) add(text string, g audit.Ground, c class) error {
 		return fmt.Errorf("term %q stands twice, or looks like %q", text, l.terms[i].Text)
 	}
 	l.table[h] = len(l.terms)
+	l.known[h>>19] |= 1 << (h >> 13 & 63)
 	l.terms = append(l.terms, t)
 	return nil
 }
@@ -154,7 +158,9 @@ func (l *lexicon) at(ts []token, i int) (t *Term, n int) {
 		if k > 0 && l.role(&ts[i+k])&later == 0 {
 			break
 		}
-		h = pair(h, ts[i+k].raw)
+		if h = pair(h, ts[i+k].raw); !l.mayKnow(h) {
+			continue
+		}
 		if at, ok := l.table[h]; ok {
 			t, n = &l.terms[at], k+1
 		}

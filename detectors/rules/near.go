@@ -1,6 +1,9 @@
 package rules
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 const (
 	contextBefore = 60 // bytes before a match in which a word counts
@@ -17,55 +20,83 @@ func InContext(r *Rule, text string, start, end int) bool {
 	if len(r.near)+len(r.notNear) == 0 {
 		return true
 	}
-	before := strings.ToLower(text[max(0, start-contextBefore):start])
-	near, not := lastOf(before, r.near), lastOf(before, r.notNear)
+	before := placesIn(strings.ToLower(text[max(0, start-contextBefore):start]))
+	near, not := before.lastOf(r.near), before.lastOf(r.notNear)
 	if len(r.near) == 0 {
-		return not < 0 && lastOf(columnHead(text, start), r.notNear) < 0
+		return not < 0 && !has(columnHead(text, start), r.notNear)
 	}
 	if near >= 0 || not >= 0 {
 		return near > not
 	}
 	after := strings.ToLower(text[end:min(len(text), end+contextAfter)])
-	return lastOf(after, r.near) >= 0 || lastOf(columnHead(text, start), r.near) >= 0
+	return has(after, r.near) || has(columnHead(text, start), r.near)
 }
 
-// phrase is a word or several, in lower case, and which letters stand in it.
-type phrase struct {
-	text    string
-	letters uint32
+func has(lower string, ps []phrase) bool {
+	if lower == "" {
+		return false
+	}
+	p := placesIn(lower)
+	return p.lastOf(ps) >= 0
 }
+
+// phrase is a word or several, in lower case.
+type phrase struct {
+	text        string
+	first, last letter // of a to z; anyLetter where it has none
+}
+
+// letter is one of a to z, from 0, and where it stands in a phrase.
+type letter struct{ c, at int }
+
+const anyLetter = 26
 
 func phrases(words []string) (ps []phrase) {
 	for _, w := range words {
-		w = strings.ToLower(w)
-		ps = append(ps, phrase{w, lettersOf(w)})
+		p := phrase{text: strings.ToLower(w), first: letter{c: anyLetter}, last: letter{c: anyLetter}}
+		for i := range len(p.text) {
+			if c := int(p.text[i]) - 'a'; c >= 0 && c < anyLetter {
+				if p.last = (letter{c, i}); p.first.c == anyLetter {
+					p.first = p.last
+				}
+			}
+		}
+		ps = append(ps, p)
 	}
 	return ps
 }
 
-// lettersOf has a bit for each of a to z that stands in s: most phrases are ruled out by it.
-func lettersOf(lower string) (bits uint32) {
-	for i := range len(lower) {
-		if c := lower[i] - 'a'; c < 26 {
-			bits |= 1 << c
+// places is a text in lower case, of at most 64 bytes, and where each letter stands in it: most phrases are ruled out by two of their letters.
+type places struct {
+	text string
+	of   [anyLetter + 1]uint64
+}
+
+// placesIn reads the last 64 bytes of a text.
+func placesIn(lower string) (p places) {
+	p.text = lower[max(0, len(lower)-64):]
+	p.of[anyLetter] = ^uint64(0)
+	for i := range len(p.text) {
+		if c := p.text[i] - 'a'; c < anyLetter {
+			p.of[c] |= 1 << i
 		}
 	}
-	return bits
+	return p
 }
 
 // lastOf gives where the last of some phrases begins, -1 when none stands there.
-func lastOf(lower string, ps []phrase) int {
-	last, has := -1, lettersOf(lower)
-	if has == 0 {
-		return last
-	}
-	for _, p := range ps {
-		if p.letters&^has != 0 {
-			continue
-		}
-		for i := len(lower) - len(p.text); i > last; i-- { // a handful of bytes: what package strings prepares costs more
-			if lower[i] == p.text[0] && lower[i:i+len(p.text)] == p.text && isWhole(lower, i, i+len(p.text)) {
-				last = i
+func (p *places) lastOf(ps []phrase) int {
+	last := -1
+	for i := range ps {
+		ph := &ps[i]
+		for may := p.of[ph.first.c] >> ph.first.at & (p.of[ph.last.c] >> ph.last.at); may != 0; {
+			at := bits.Len64(may) - 1
+			may &^= 1 << at
+			if at <= last {
+				break
+			}
+			if strings.HasPrefix(p.text[min(at, len(p.text)):], ph.text) && isWhole(p.text, at, at+len(ph.text)) {
+				last = at
 			}
 		}
 	}
@@ -84,11 +115,17 @@ func isWordByte(c byte) bool {
 // paragraph's first line has as many signs between columns as the value's own, at least one.
 func columnHead(text string, at int) string {
 	const most = 1 << 12
-	from := max(0, at-most)
-	if i := strings.LastIndex(text[from:at], "\n\n"); i >= 0 {
-		from += i + 2
+	least := max(0, at-most)
+	lineAt := func(at int) int { return least + strings.LastIndexByte(text[least:at], '\n') + 1 }
+	line := lineAt(at)
+	from := line
+	for from > least { // line by line up to the paragraph's first
+		before := lineAt(from - 1)
+		if before == from-1 && before > least {
+			break // an empty line
+		}
+		from = before
 	}
-	line := from + strings.LastIndexByte(text[from:at], '\n') + 1
 	if line == from {
 		return ""
 	}

@@ -159,6 +159,7 @@ type exact struct {
 	first  bytes           // with which a match may begin
 	begin  [kinds]branches // by kind before it
 	pairs  []bitset        // by class of its first character: those of the second
+	ahead  []bitset        // classes of the third character, the fourth, …, as far as no match ends before
 	inside bool            // it may begin within a word
 }
 
@@ -212,7 +213,31 @@ func (p *program) exact(re *syntax.Regexp) *exact {
 			x.pairs[class].or(second)
 		}
 	}
+	x.setAhead(p, c, starts)
 	return x
+}
+
+// mostAhead bounds how far mayBegin looks.
+const mostAhead = 12
+
+// setAhead takes the pattern from the leaves at its start over any characters: what may stand third, fourth, …
+func (x *exact) setAhead(p *program, c *closer, leaves []uint32) {
+	for n := range mostAhead {
+		classes, next := newBitset(p.alphabet.size), []uint32(nil)
+		c.reset()
+		for _, leaf := range leaves {
+			in := x.inst[leaf]
+			if in.op != symbol {
+				return // a match may end here
+			}
+			classes.or(p.sets[in.arg])
+			next = c.close(next, in.out, ^syntax.EmptyOp(0))
+		}
+		if n >= 2 {
+			x.ahead = append(x.ahead, classes)
+		}
+		leaves = next
+	}
 }
 
 // setBegin takes the pattern over each first character ahead: a pattern that begins with a list of a thousand

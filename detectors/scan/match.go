@@ -52,7 +52,7 @@ func (w *walk) findAll(text string, pattern int32, dst []Match) []Match {
 	return dst
 }
 
-// mayBegin says whether a match may begin at a place, by the bytes around it.
+// mayBegin says whether a match may begin at a place, by the byte before it and those ahead.
 func (x *exact) mayBegin(a *alphabet, text string, at int) bool {
 	c := text[at]
 	if !x.first.has(c) || !x.inside && at > 0 && wordBytes.has(text[at-1]) && wordBytes.has(c) {
@@ -61,7 +61,21 @@ func (x *exact) mayBegin(a *alphabet, text string, at int) bool {
 	if c >= utf8.RuneSelf || at+1 == len(text) || text[at+1] >= utf8.RuneSelf {
 		return true
 	}
-	return x.pairs[a.ascii[c]].has(int(a.ascii[text[at+1]]))
+	if !x.pairs[a.ascii[c]].has(int(a.ascii[text[at+1]])) {
+		return false
+	}
+	rest := text[at+2:]
+	for i, classes := range x.ahead {
+		switch {
+		case i == len(rest):
+			return false
+		case rest[i] >= utf8.RuneSelf:
+			return true
+		case !classes.has(int(a.ascii[rest[i]])):
+			return false
+		}
+	}
+	return true
 }
 
 func (w *walk) findAllSlowly(text string, pattern int32, dst []Match) []Match {

@@ -59,6 +59,7 @@ type Scanner struct {
 	chains    []chain
 	triggers  [][]trigger     // by part
 	chainsOf  []interval      // by pattern: its first and its last chain
+	sameAs    []int32         // by pattern: the first one of the same wording
 	exact     []func() *exact // by pattern
 	slow      []func() *regexp.Regexp
 	maxStates int
@@ -76,7 +77,12 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 	s := &Scanner{leastAbreast: leastAbreast}
 	trees, l := newParser(), newLinker()
 	pl := newPlanner(l)
+	first := map[string]int32{}
 	for i, p := range patterns {
+		if _, ok := first[p]; !ok {
+			first[p] = int32(i)
+		}
+		s.sameAs = append(s.sameAs, first[p])
 		re, err := trees.parse(p)
 		if err == nil && pl.measure(re).min == 0 {
 			err = ErrEmpty
@@ -158,7 +164,15 @@ func (s *Scanner) Scan(text string, dst []Match) []Match {
 	w.filter(text)
 	from := len(dst)
 	for _, p := range w.hits {
-		dst = w.findAll(text, p, dst)
+		if as := &w.found[s.sameAs[p]]; as.lo >= 0 { // another pattern of the same wording was looked for
+			for _, m := range dst[as.lo:as.hi] {
+				dst = append(dst, Match{p, m.Start, m.End})
+			}
+		} else {
+			as.lo = len(dst)
+			dst = w.findAll(text, p, dst)
+			as.hi = len(dst)
+		}
 	}
 	s.release(w)
 	slices.SortFunc(dst[from:], func(a, b Match) int {

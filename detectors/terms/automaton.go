@@ -16,6 +16,7 @@ type automaton struct {
 	ends   []int32    // by state: the longest term that ends here, or -1
 	suffix []int32    // by state: the longest proper suffix state at which a term ends, or 0
 	runes  []int      // by term: its length in code points
+	sieve  *sieve
 }
 
 // occurrence is a term in a text, in bytes of the original.
@@ -48,6 +49,7 @@ func newAutomaton(terms []string) *automaton {
 		a.ends[s] = int32(i)
 		a.runes = append(a.runes, utf8.RuneCountInString(t))
 	}
+	a.sieve = newSieve(a, terms)
 	a.link()
 	a.moves = make([]int32, len(a.next))
 	for i, s := range a.next {
@@ -111,6 +113,11 @@ func (a *automaton) find(text string) []occurrence {
 func (a *automaton) all(text string) (found []occurrence) {
 	row, i := int32(0), 0
 	for i < len(text) {
+		if row == 0 {
+			if i = a.sieve.skip(a, text, i); i == len(text) {
+				break
+			}
+		}
 		if c := text[i]; c < utf8.RuneSelf {
 			row = a.moves[row+int32(a.class[c])]
 			i++

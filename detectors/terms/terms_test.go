@@ -213,52 +213,64 @@ func TestBuiltInList(t *testing.T) {
 	}
 }
 
-// FuzzAutomaton compares every occurrence with a plain search.
+// FuzzAutomaton compares every occurrence with a plain search: of words as they are, and repeated until they are long enough for the sieve.
 func FuzzAutomaton(f *testing.F) {
 	f.Add("the elderly and ELDERLY", "elderly", "the elderly")
 	f.Add("ababababa", "aba", "bab")
 	f.Add("K’É\xff", "k'", "é")
+	f.Add(strings.Repeat("a", 40), "a", "aab")
+	f.Add("go BacK, go bacK; Ⱥgo backgo back ⱥgo backⱥgo back", "go back", "ⱥgo back")
 	f.Fuzz(func(t *testing.T, text, one, two string) {
 		one, two = lower(one), lower(two)
 		if one == "" || two == "" || one == two || strings.ContainsRune(one+two, utf8.RuneError) {
 			t.Skip()
 		}
-		words := []string{one, two}
-		a := newAutomaton(words)
-		var want []string
-		// The lower-cased text, one entry for each code point, with a byte that no term holds for a broken one.
-		var units []string
-		for i, r := range text {
-			if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
-				units = append(units, "\xff")
-			} else {
-				units = append(units, string(lowerRune(r)))
-			}
-		}
-		for w, word := range words {
-			n := utf8.RuneCountInString(word)
-			for i := 0; i+n <= len(units); i++ {
-				if strings.Join(units[i:i+n], "") == word {
-					want = append(want, fmt.Sprint(w, i, i+n))
-				}
-			}
-		}
-		var got []string
-		for _, o := range a.all(text) {
-			s := audit.SpanOf(text, o.start, o.end)
-			got = append(got, fmt.Sprint(o.term, s.Start, s.End))
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Fatalf("%q in %q: got %v, want %v", words, text, got, want)
-		}
-		for kept, i := a.find(text), 1; i < len(kept); i++ {
-			if kept[i-1].end > kept[i].start {
-				t.Fatalf("overlap in %v", kept)
-			}
-		}
+		compareWithPlainSearch(t, text, one, two)
+		one, two = strings.Repeat(one, 2*block), strings.Repeat(two, 2*block)
+		compareWithPlainSearch(t, text+one+text+two+strings.ToUpper(two)+text, one, two)
 	})
+}
+
+// compareWithPlainSearch takes words in lower case.
+func compareWithPlainSearch(t *testing.T, text string, words ...string) {
+	t.Helper()
+	if words[0] == words[1] {
+		return
+	}
+	a := newAutomaton(words)
+	var want []string
+	// The lower-cased text, one entry for each code point, with a byte that no term holds for a broken one.
+	var units []string
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			units = append(units, "\xff")
+		} else {
+			units = append(units, string(lowerRune(r)))
+		}
+	}
+	for w, word := range words {
+		n := utf8.RuneCountInString(word)
+		for i := 0; i+n <= len(units); i++ {
+			if strings.Join(units[i:i+n], "") == word {
+				want = append(want, fmt.Sprint(w, i, i+n))
+			}
+		}
+	}
+	var got []string
+	for _, o := range a.all(text) {
+		s := audit.SpanOf(text, o.start, o.end)
+		got = append(got, fmt.Sprint(o.term, s.Start, s.End))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("%q in %q: got %v, want %v", words, text, got, want)
+	}
+	for kept, i := a.find(text), 1; i < len(kept); i++ {
+		if kept[i-1].end > kept[i].start {
+			t.Fatalf("overlap in %v", kept)
+		}
+	}
 }
 
 // BenchmarkEvaluate: seed 002 wants less than a millisecond for a text.
