@@ -1,8 +1,8 @@
 """What the encoder learns from: items, each a text in question with what stands before and after it.
 
 A text of the data stands alone, and once more among sentences that have nothing to do with it, where the answer about it stays what it
-was and the answer about such a neighbour is no. Ordinary passages (split train of what ordinary.py writes, and the ordinary sources of
-the data) are read sentence by sentence: no. The answer is about the text in question: the mean is taken over its tokens, as the program does (encoder.ReadIn).
+was and the answer about such a neighbour is no, for every head. Ordinary passages (split train of what ordinary.py writes, and the
+ordinary sources of the data) are read sentence by sentence: no. The answer is about the text in question: the mean is taken over its tokens, as the program does (encoder.ReadIn).
 """
 
 import dataclasses
@@ -11,7 +11,7 @@ import re
 import numpy as np
 
 import data
-from model import OUTPUTS
+from model import HEADS, OUTPUTS
 
 PASSAGE = 320  # characters, as in detectors/classifier/second.go
 TAME = 6000  # ordinary texts of the data
@@ -29,7 +29,7 @@ class Item:
 
 def no(weight):
     w = np.zeros(OUTPUTS, np.float32)
-    w[:2] = weight  # bias and toxicity
+    w[: len(HEADS)] = weight
     return np.zeros(OUTPUTS, np.float32), w
 
 
@@ -91,7 +91,7 @@ def build(a, lexicon):
     tame = [r for r in rows if r["source"] in data.ORDINARY and r.get("split") != "dev"]
     fresh, tame = ([p for r in rs if (p := parts(data.normal(r["text"])))] for rs in (fresh, tame))
     own = weight.max(1) >= data.OWN
-    harmless = [t for t, y, o in zip(texts, target, own) if o and y[0] < 0.5 and sentence(t)]
+    harmless = [t for t, y, o in zip(texts, target, own) if o and not y[: len(HEADS)].any() and sentence(t)]
     make = Maker(rng, [s for p in fresh + tame for s in p if sentence(s) and s[0].isupper()], harmless)
     for i, text in enumerate(texts):
         make.add([], text, [], target[i], weight[i])

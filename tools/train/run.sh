@@ -14,9 +14,10 @@ if [ ${#data[@]} -eq 0 ]; then
   [ -d "${EVENHAND_SHARED:-../shared}/data" ] && data+=("${EVENHAND_SHARED:-../shared}/data")
 fi
 mkdir -p "$out"
-if [ ! -x "$out/venv/bin/python" ]; then
-  python3 -m venv "$out/venv"
+if ! cmp -s tools/train/requirements.txt "$out/venv/requirements.txt"; then # a new venv, or one of other versions
+  python3 -m venv --clear "$out/venv"
   "$out/venv/bin/pip" install --quiet -r tools/train/requirements.txt
+  cp tools/train/requirements.txt "$out/venv/"
 fi
 python() { "$out/venv/bin/python" "tools/train/$@"; }
 if [ "${1:-}" = vectors ]; then

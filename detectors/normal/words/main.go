@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/rules"
 )
 
@@ -22,6 +23,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "words:", err)
 		os.Exit(1)
 	}
+}
+
+// texts are those that rules were made beside, a file a ground or category of safety. What other writers wrote for learned detectors is
+// no vocabulary of rules.
+func texts() (files []string) {
+	names := []string{"grounds.de", "safety.de", "violence.en", "self_harm.en", "illegal_instructions.en", "hallucination_indicator.en"}
+	for _, g := range audit.Grounds {
+		names = append(names, string(g)+".en")
+	}
+	for _, name := range names {
+		files = append(files, filepath.Join("../classifier/data", name+".jsonl"))
+	}
+	return files
 }
 
 func run(args []string) error {
@@ -42,11 +56,7 @@ func run(args []string) error {
 			c.pack(p)
 		}
 	}
-	texts, err := filepath.Glob("../classifier/data/*.jsonl")
-	if err != nil {
-		return err
-	}
-	for _, file := range append(texts, "more.txt") {
+	for _, file := range append(texts(), "more.txt") {
 		raw, err := os.ReadFile(file)
 		if err != nil {
 			return err
