@@ -74,8 +74,8 @@ type scanRules struct {
 // scanGrades are how sure learned detectors are of each head, found or not.
 type scanGrades map[string]audit.Score
 
-// scanScores and scanFlags unite rules and learned detectors. What a silent head grades counts half: it never flags by itself, and no
-// score of one half or more should say that it did.
+// scanScores and scanFlags unite rules and learned detectors. What a head of safety grades counts half unless it is found: most of these
+// heads' thresholds are high, and no score of one half or more should say that something was found where nothing was.
 type scanScores struct {
 	Bias          audit.Score `json:"bias"`
 	Toxicity      audit.Score `json:"toxicity"`
@@ -349,6 +349,7 @@ func (out *scanned) unite(v *audit.Verdict) {
 			out.Flags.Toxicity = true
 		default:
 			out.Flags.Safety = true
+			out.Scores.Safety = max(out.Scores.Safety, f.Confidence)
 		}
 	}
 	s := &out.Scores

@@ -167,7 +167,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 					if ask {
 						open[h].add(x)
 					} else if passed != nil {
-						passed[h] = max(passed[h], d.unasked(text, &x))
+						passed[h] = max(passed[h], d.grade(w, Head(h), b, text, in.Sentences(side), &x))
 					}
 					continue
 				}
@@ -336,6 +336,16 @@ func (d *Detector) unasked(text string, x *doubt) float64 {
 		return 1e-3 * x.probability
 	}
 	return x.probability
+}
+
+// grade gives how sure the encoder is of a sentence that it need not be asked about. In short texts it is asked all the same, and counts
+// half: nothing is found by it.
+func (d *Detector) grade(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) float64 {
+	if w != d.second.short || !d.second.model.English(text[x.from:x.to]) {
+		return d.unasked(text, x)
+	}
+	d.second.ask(w, h, b, text, sentences, x)
+	return x.probability / 2
 }
 
 // Scores looks at every sentence whatever its first score is: for calibration and evaluation, which want

@@ -187,6 +187,24 @@ func TestShortTextsAreReadWhole(t *testing.T) {
 	}
 }
 
+// Harm is found, and what only sounds like it passes: in requests, answers, threats, news and policies that nothing is learnt from.
+func TestTheEncoderTellsHarmFromItsLookAlikes(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	var harmful, found, harmless, wrong float64
+	for _, row := range detectortest.Rows[dataset.Row](t, "data/unseen.safety.en.jsonl") {
+		said := slices.ContainsFunc(detectortest.Findings(t, d, row.Text), func(f audit.Finding) bool { return strings.HasPrefix(f.Kind, "safety.") })
+		if *row.Label.Unsafe < 0.5 {
+			harmless, wrong = harmless+1, wrong+count(said)
+		} else {
+			harmful, found = harmful+1, found+count(said)
+		}
+	}
+	t.Logf("%.0f of %.0f harmful texts found, %.0f of %.0f harmless ones flagged", found, harmful, wrong, harmless)
+	if found < 0.4*harmful || wrong > 0.04*harmless {
+		t.Error("want at least .40 of them found, and at most .04 of the harmless ones flagged")
+	}
+}
+
 // Grades come with the same findings as without; what is found is graded above what is not, and heads that never answer are graded too.
 func TestGrades(t *testing.T) {
 	for _, d := range []*classifier.Detector{shipped(t), withEncoder(t, "balanced")} {

