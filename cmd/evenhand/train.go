@@ -21,7 +21,7 @@ type trainCmd struct {
 	LeaveOut []string           `help:"Sources that are not learnt from, to be judged on." placeholder:"SOURCE"`
 	Quota    map[string]int     `help:"Most rows of a source." placeholder:"SOURCE=ROWS"`
 	Weight   map[string]float64 `help:"What a row of a source counts." placeholder:"SOURCE=FACTOR"`
-	Silent   []string           `help:"Heads that are learnt and never answer; 'none' lets all answer that keep their bounds." placeholder:"HEAD"`
+	Silent   []string           `help:"Heads of the classifier that are learnt and never answer; 'none' lets all answer that keep their bounds." placeholder:"HEAD"`
 	Vectors  string             `help:"Word vectors to start from, of 'make vectors': for words that are rare in the data." type:"existingfile" placeholder:"FILE"`
 	Encoder  string             `help:"Calibrate this encoder (of tools/train/export.py) with the classifier that is set, instead of learning." type:"existingfile" placeholder:"FILE"`
 	Swaps    int                `help:"Counterfactuals of each row that mentions a group; -1 takes the recipe's." default:"-1" placeholder:"N"`

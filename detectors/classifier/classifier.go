@@ -341,11 +341,12 @@ func (d *Detector) unasked(text string, x *doubt) float64 {
 // grade gives how sure the encoder is of a sentence that it need not be asked about. In short texts it is asked all the same, and counts
 // half: nothing is found by it.
 func (d *Detector) grade(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) float64 {
-	if w != d.second.short || !d.second.model.English(text[x.from:x.to]) {
-		return d.unasked(text, x)
+	if w == d.second.short {
+		if d.second.ask(w, h, b, text, sentences, x); x.said != nil {
+			return x.probability / 2
+		}
 	}
-	d.second.ask(w, h, b, text, sentences, x)
-	return x.probability / 2
+	return d.unasked(text, x)
 }
 
 // Scores looks at every sentence whatever its first score is: for calibration and evaluation, which want

@@ -58,9 +58,10 @@ type Scanner struct {
 	program   *program
 	chains    []chain
 	triggers  [][]trigger     // by part
-	chainsOf  []interval      // by pattern: its first and its last chain
-	sameAs    []int32         // by pattern: the first one of the same wording
-	exact     []func() *exact // by pattern
+	patterns  int
+	wordings  [][]int32       // the patterns of each: several may be the same
+	chainsOf  []interval      // by wording: its first and its last chain
+	exact     []func() *exact // by wording
 	slow      []func() *regexp.Regexp
 	maxStates int
 
@@ -74,21 +75,23 @@ type Scanner struct {
 // Compile compiles RE2 patterns, with (?i) put in front of each. A pattern that package regexp refuses,
 // or that can match the empty string, is an error naming its index.
 func Compile(patterns []string, o Options) (*Scanner, error) {
-	s := &Scanner{leastAbreast: leastAbreast}
+	s := &Scanner{leastAbreast: leastAbreast, patterns: len(patterns)}
 	trees, l := newParser(), newLinker()
 	pl := newPlanner(l)
-	first := map[string]int32{}
+	known := map[string]int{}
 	for i, p := range patterns {
-		if _, ok := first[p]; !ok {
-			first[p] = int32(i)
+		if n, ok := known[p]; ok {
+			s.wordings[n] = append(s.wordings[n], int32(i))
+			continue
 		}
-		s.sameAs = append(s.sameAs, first[p])
+		n := len(s.wordings)
+		known[p], s.wordings = n, append(s.wordings, []int32{int32(i)})
 		re, err := trees.parse(p)
 		if err == nil && pl.measure(re).min == 0 {
 			err = ErrEmpty
 		}
 		if err == nil {
-			err = s.add(pl, l, int32(i), re)
+			err = s.add(pl, l, int32(n), re)
 		}
 		if err != nil {
 			return nil, audit.E("scan: compile", audit.KindInvalid, fmt.Errorf("pattern %d: %w", i, err))
@@ -154,7 +157,7 @@ func (s *Scanner) setTriggers() {
 }
 
 // Patterns is the number of patterns.
-func (s *Scanner) Patterns() int { return len(s.chainsOf) }
+func (s *Scanner) Patterns() int { return s.patterns }
 
 // Scan appends to dst the matches in text, ordered by Start, End, Pattern: for every pattern p what
 // regexp.MustCompile("(?i)"+p).FindAllStringIndex(text, -1) gives. The text may be any bytes, up to
@@ -164,14 +167,11 @@ func (s *Scanner) Scan(text string, dst []Match) []Match {
 	w.filter(text)
 	from := len(dst)
 	for _, p := range w.hits {
-		if as := &w.found[s.sameAs[p]]; as.lo >= 0 { // another pattern of the same wording was looked for
-			for _, m := range dst[as.lo:as.hi] {
-				dst = append(dst, Match{p, m.Start, m.End})
+		w.found = w.findAll(text, p, w.found[:0])
+		for _, pattern := range s.wordings[p] {
+			for _, m := range w.found {
+				dst = append(dst, Match{pattern, m.Start, m.End})
 			}
-		} else {
-			as.lo = len(dst)
-			dst = w.findAll(text, p, dst)
-			as.hi = len(dst)
 		}
 	}
 	s.release(w)

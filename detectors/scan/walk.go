@@ -18,29 +18,24 @@ type walk struct {
 	asked   []uint32          // parts that somebody asked about
 	good    [2][]int32
 	chains  []chainState
-	open    []int32    // chains whose state is not empty
-	hit     []bool     // by pattern: a match may begin somewhere
-	hits    []int32    // the patterns that are hit
-	found   []interval // by the first pattern of a wording: its matches, lo of them -1 where nobody has looked yet
+	open    []int32 // chains whose state is not empty
+	hit     []bool  // by wording: a match may begin somewhere
+	hits    []int32 // the wordings that are hit
+	found   []Match // of one wording
 	merged  []interval
 	matcher matcher
 	foreign bool // there was a byte above 0x7f
 }
 
 func newWalk(s *Scanner) *walk {
-	w := &walk{
+	return &walk{
 		s:       s,
-		found:   make([]interval, len(s.chainsOf)),
 		last:    make([]int32, s.program.size),
 		ends:    make([][]int32, s.program.size),
 		chains:  make([]chainState, len(s.chains)),
 		hit:     make([]bool, len(s.chainsOf)),
 		matcher: matcher{p: s.program},
 	}
-	for i := range w.found {
-		w.found[i].lo = -1
-	}
-	return w
 }
 
 // keep is the capacity up to which a list is kept for the next text.
@@ -61,7 +56,7 @@ func (w *walk) reset() {
 		w.good[i] = emptied(w.good[i])
 	}
 	for _, p := range w.hits {
-		w.hit[p], w.found[w.s.sameAs[p]].lo = false, -1
+		w.hit[p] = false
 	}
 	for i := range w.ended {
 		clear(w.ended[i])
@@ -70,6 +65,7 @@ func (w *walk) reset() {
 	w.foreign = false
 	w.present, w.asked, w.events = w.present[:0], w.asked[:0], emptied(w.events)
 	w.open, w.hits, w.merged, w.cache = w.open[:0], w.hits[:0], emptied(w.merged), nil
+	w.found = emptied(w.found)
 }
 
 func emptied[T any](s []T) []T {

@@ -1,26 +1,25 @@
 package terms
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // sieve skips what no term begins in (Wu & Manber 1994). An occurrence has at least so many bytes; of the blocks of four bytes that are
 // looked at, one lies within these wherever it begins, and must be a block of some term's beginning.
 type sieve struct {
 	least  int // code points of the shortest term, for case may change the bytes; 0: nothing is skipped
-	blocks [1 << 13 / 64]uint64
+	blocks [1 << sieveBits / 64]uint64
 }
 
-const block = 4
+const block, sieveBits = 4, 13
 
 func newSieve(a *automaton, terms []string) *sieve {
 	s := &sieve{}
-	for _, n := range a.runes {
-		if s.least == 0 || n < s.least {
-			s.least = n
-		}
+	if len(terms) == 0 || slices.Min(a.runes) < 2*block {
+		return s
 	}
-	if s.least < 2*block {
-		s.least = 0
-	}
+	s.least = slices.Min(a.runes)
 	for _, t := range terms {
 		begin := len(string([]rune(t)[:s.least]))
 		for end := block; end <= begin; end++ {
@@ -35,7 +34,7 @@ func newSieve(a *automaton, terms []string) *sieve {
 func blockOf(a *automaton, b string) uint32 {
 	_ = b[3]
 	x := uint32(a.class[b[0]]) | uint32(a.class[b[1]])<<8 | uint32(a.class[b[2]])<<16 | uint32(a.class[b[3]])<<24
-	return x * 0x9e3779b1 >> (32 - 13)
+	return x * 0x9e3779b1 >> (32 - sieveBits)
 }
 
 // skip gives the first place from i on at which a term may begin, the text's end where none does.

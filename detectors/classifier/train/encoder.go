@@ -20,15 +20,15 @@ const never = 1e3
 
 var (
 	everything = encoder.Doubt{First: -never, Logit: -never}
-	nothing    = encoder.Doubt{First: never, Logit: never}
-	unasked    = encoder.Asking{Named: nothing, Unnamed: nothing, Context: never}
-	always     = encoder.Asking{Named: everything, Unnamed: everything, Context: never}
-	// harmful is asked about a category of safety.
-	harmful = func(first, logit float64) encoder.Asking {
-		d := encoder.Doubt{First: first, Logit: logit}
-		return encoder.Asking{Named: d, Unnamed: d, Context: never}
-	}
+	unasked    = alike(never, never)
+	always     = alike(-never, -never)
 )
+
+// alike asks from one doubt on, whether a group is named or not, and about the sentence alone.
+func alike(first, logit float64) encoder.Asking {
+	d := encoder.Doubt{First: first, Logit: logit}
+	return encoder.Asking{Named: d, Unnamed: d, Context: never}
+}
 
 // efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 28 long ordinary texts, in three
 // of ten, in each; last that for short responses. Heads are in the order of the classifier's.
@@ -36,18 +36,18 @@ var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -0.5, Logit: 0}, Unnamed: encoder.Doubt{First: 1.09, Logit: 0}, Context: 0.45},
 		{Named: encoder.Doubt{First: 0, Logit: 1}, Unnamed: encoder.Doubt{First: 1.09, Logit: 1}, Context: never},
-		harmful(1.09, 1), harmful(1.09, 1), harmful(1.09, 1), unasked,
+		alike(1.09, 1), alike(1.09, 1), alike(1.09, 1), unasked,
 	}},
 	{Name: "thorough", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
 		{Named: encoder.Doubt{First: -2, Logit: -2}, Unnamed: encoder.Doubt{First: -0.5, Logit: -2}, Context: never},
-		harmful(-0.5, -2), harmful(-0.5, -2), harmful(-0.5, -2), unasked,
+		alike(-0.5, -2), alike(-0.5, -2), alike(-0.5, -2), unasked,
 	}},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
 	{Name: encoder.Short, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -4, Logit: -9}, Unnamed: encoder.Doubt{First: -4, Logit: -9}, Context: -2},
-		{Named: encoder.Doubt{First: -4, Logit: -6}, Unnamed: encoder.Doubt{First: -4, Logit: -6}, Context: never},
-		harmful(-4, -5), harmful(-4, -5), harmful(-4, -5), always,
+		alike(-4, -6),
+		alike(-4, -5), alike(-4, -5), alike(-4, -5), always,
 	}},
 }
 
@@ -230,13 +230,13 @@ func (r *EncoderResult) Card() string {
 	t := &r.Meta
 	p("# Model card: %s, version %s\n\n", t.Name, t.Version)
 	p("%s. %d layers of %d numbers, weights of a byte; %d bytes. Written by `tools/train/export.py` and `evenhand train --encoder`, calibrated with classifier %s.\n\n", t.Trained, t.Layers, t.Width, len(r.File), t.Classifier)
-	p("It decides English sentences that the classifier is in doubt about or holds for biased or toxic, and tells the ground of bias. For flags that people or rules look at; " +
+	p("It decides English sentences that the classifier is in doubt about or holds for biased, toxic or harmful, and tells the ground of bias. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
 	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
 	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
-		if a.Named == nothing {
+		if a.Named == unasked.Named {
 			continue
 		}
 		p("| %s | %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Threshold,
