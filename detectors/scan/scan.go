@@ -57,7 +57,7 @@ var ErrEmpty = errors.New("can match the empty string")
 type Scanner struct {
 	program   *program
 	chains    []chain
-	triggers  [][]trigger     // by part
+	triggers  [][]trigger // by part
 	patterns  int
 	wordings  [][]int32       // the patterns of each: several may be the same
 	chainsOf  []interval      // by wording: its first and its last chain

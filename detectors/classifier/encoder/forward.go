@@ -10,6 +10,9 @@ import (
 	"github.com/evenhand/evenhand/detectors/classifier/kernel"
 )
 
+// blocks of Column outputs are multiplied at once.
+const blocks = 4
+
 // scratch is what a pass writes to, for MaxTokens tokens.
 type scratch struct {
 	ids          []int32
@@ -20,7 +23,7 @@ type scratch struct {
 	keys         []float32 // of a head, packed for the kernel
 	bytes        []uint8
 	units, zeros [MaxTokens]float32
-	acc          [MaxTokens * kernel.Column]int32
+	acc          [blocks * MaxTokens * kernel.Column]int32
 	nothing      []float32
 }
 
@@ -138,13 +141,13 @@ func (s *scratch) linear(l *linear, y, x []float32, rows int) {
 		s.units[r], s.zeros[r] = unit, float32(math.Round(float64(-low/unit)))
 		kernel.Quantise(s.bytes[r*l.in:], row, 1/unit, s.zeros[r]+.5)
 	}
-	for c := 0; c < l.out; c += kernel.Column {
-		clear(s.acc[:rows*kernel.Column])
-		for at := 0; at < l.in; at += kernel.Depth {
-			kernel.MatrixInt8(s.acc[:], s.bytes[at:], l.in, rows, l.weights[c*l.in+at*kernel.Column:], min(kernel.Depth, l.in-at))
-		}
-		for r := range rows {
-			kernel.Dequantise(y[r*l.out+c:], s.acc[r*kernel.Column:], l.sums[c:], l.scales[c:], l.bias[c:], s.units[r], s.zeros[r])
+	for c := 0; c < l.out; c += blocks * kernel.Column {
+		n := min(blocks, (l.out-c)/kernel.Column)
+		kernel.MatrixInt8(s.acc[:], s.bytes, l.in, rows, l.weights[c*l.in:], l.in, n)
+		for b := range n {
+			at := c + b*kernel.Column
+			acc := s.acc[b*kernel.Up(rows, kernel.Room)*kernel.Column:]
+			kernel.Dequantise(y[at:], l.out, acc, rows, l.sums[at:], l.scales[at:], l.bias[at:], s.units[:], s.zeros[:])
 		}
 	}
 }

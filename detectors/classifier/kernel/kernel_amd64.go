@@ -34,21 +34,30 @@ var same = func() (out [len(constants)][lanes]float32) {
 	return out
 }()
 
-// MatrixInt8 multiplies rows of k bytes, stride apart, by a block of packed weights (for each four inputs the four weights of each of
-// Column outputs), and adds the products to acc, Column sums a row. rows is a multiple of Tile, k one of four.
-func MatrixInt8(acc []int32, x []uint8, stride, rows int, w []int8, k int) {
+// MatrixInt8 multiplies rows of k bytes, stride apart, by blocks of packed weights: of each block for each four inputs the four weights of each of Column
+// outputs. acc becomes their sums of products: of each block Column a row, for as many rows as if they were a multiple of Room, as x has them, too; what
+// acc holds beyond rows means nothing. rows is a multiple of Tile, k one of four.
+func MatrixInt8(acc []int32, x []uint8, stride, rows int, w []int8, k, blocks int) {
 	if !avx2 {
-		matrixInt8Go(acc, x, stride, rows, w, k)
+		matrixInt8Go(acc, x, stride, rows, w, k, blocks)
 		return
 	}
-	_, _, _ = acc[rows*Column-1], x[(rows-1)*stride+k-1], w[k*Column-1]
-	if n := rows / 16; amx && n > 0 && k%64 == 0 && hasAMX() {
-		matrixAMX(&acc[0], &x[0], stride, &w[0], k/64, n)
-		if rows -= 16 * n; rows == 0 {
-			return
-		}
-		acc, x = acc[16*n*Column:], x[16*n*stride:]
+	room := Up(rows, Room)
+	_, _, _ = acc[blocks*room*Column-1], x[(room-1)*stride+k-1], w[blocks*k*Column-1]
+	if amx && k%64 == 0 && hasAMX() {
+		matrixAMX(&acc[0], &x[0], stride, &w[0], k/64, room/16, blocks)
+		return
 	}
+	clear(acc[:blocks*room*Column])
+	for b := range blocks {
+		for at := 0; at < k; at += depth {
+			addInt8(acc[b*room*Column:], x[at:], stride, rows, w[(b*k+at)*Column:], min(depth, k-at))
+		}
+	}
+}
+
+// addInt8 adds the products of k bytes a row and of a block to acc.
+func addInt8(acc []int32, x []uint8, stride, rows int, w []int8, k int) {
 	// While it multiplies, a call fetches half of as many weights as its own, of those that follow: half by turns.
 	size := k * Column
 	for r, half := 0, 0; r < rows; half = size/2 - half {
@@ -76,6 +85,10 @@ func Matrix(y []float32, yStride int, x []float32, stride, rows int, w []float32
 	}
 	_, _, _ = y[(rows-1)*yStride+Wide-1], x[(rows-1)*stride+k-1], w[(k-1)*wStride+Wide-1]
 	for r := 0; r < rows; r += Tile {
+		if vnni {
+			matrixFloat512(&y[r*yStride], 4*yStride, &x[r*stride], 4*stride, &w[0], 4*wStride, k)
+			continue
+		}
 		matrixFloatAVX2(&y[r*yStride], 4*yStride, &x[r*stride], 4*stride, &w[0], 4*wStride, k)
 	}
 }
@@ -110,21 +123,30 @@ func Quantise(q []uint8, x []float32, inverse, offset float32) {
 	quantiseAVX2(&q[0], &x[0], len(x), inverse, offset)
 }
 
-// Dequantise turns Column sums of products back: y = (acc − zero·sums)·unit·scales + bias.
-func Dequantise(y []float32, acc []int32, sums, scales, bias []float32, unit, zero float32) {
+// Dequantise turns rows of Column sums of products back, into rows of y, stride apart: y = (acc − zero·sums)·unit·scales + bias, where each row has
+// its own unit and zero.
+func Dequantise(y []float32, stride int, acc []int32, rows int, sums, scales, bias, units, zeros []float32) {
 	if !avx2 {
-		dequantiseGo(y, acc, sums, scales, bias, unit, zero)
+		dequantiseGo(y, stride, acc, rows, sums, scales, bias, units, zeros)
 		return
 	}
 	const n = Column - 1
-	_, _, _, _, _ = y[n], acc[n], sums[n], scales[n], bias[n]
-	dequantiseAVX2(&y[0], &acc[0], &sums[0], &scales[0], &bias[0], unit, zero)
+	_, _, _, _, _, _, _ = y[(rows-1)*stride+n], acc[rows*Column-1], sums[n], scales[n], bias[n], units[rows-1], zeros[rows-1]
+	of := dequantiseAVX2
+	if vnni {
+		of = dequantise512
+	}
+	of(&y[0], 4*stride, &acc[0], rows, &sums[0], &scales[0], &bias[0], &units[0], &zeros[0])
 }
 
 // GELU is x·σ(1.5957691·(x + 0.044715·x³)) (Hendrycks and Gimpel 2016), in place. The number of x is a multiple of 8.
 func GELU(x []float32) {
 	if !avx2 {
 		geluGo(x)
+		return
+	}
+	if vnni && len(x)%16 == 0 {
+		gelu512(&x[0], len(x))
 		return
 	}
 	geluAVX2(&x[0], len(x))
@@ -147,13 +169,17 @@ func Softmax(x []float32, scale float32) {
 		softmaxGo(x, scale)
 		return
 	}
+	if vnni && len(x)%16 == 0 {
+		softmax512(&x[0], len(x), scale)
+		return
+	}
 	softmaxAVX2(&x[0], len(x), scale)
 }
 
 // Strides are in bytes, lengths multiples of lanes.
 
 //go:noescape
-func matrixAMX(acc *int32, x *uint8, stride int, w *int8, k64, rows16 int)
+func matrixAMX(acc *int32, x *uint8, stride int, w *int8, k64, rows16, blocks int)
 
 //go:noescape
 func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
@@ -177,7 +203,19 @@ func boundsAVX2(x *float32, n int) (low, high float32)
 func quantiseAVX2(q *uint8, x *float32, n int, inverse, offset float32)
 
 //go:noescape
-func dequantiseAVX2(y *float32, acc *int32, sums, scales, bias *float32, unit, zero float32)
+func matrixFloat512(y *float32, yStride int, x *float32, stride int, w *float32, wStride, k int)
+
+//go:noescape
+func dequantiseAVX2(y *float32, stride int, acc *int32, rows int, sums, scales, bias, units, zeros *float32)
+
+//go:noescape
+func dequantise512(y *float32, stride int, acc *int32, rows int, sums, scales, bias, units, zeros *float32)
+
+//go:noescape
+func gelu512(x *float32, n int)
+
+//go:noescape
+func softmax512(x *float32, n int, scale float32)
 
 //go:noescape
 func geluAVX2(x *float32, n int)

@@ -47,6 +47,33 @@
 	VPSLLD    $23, Y1, Y1; \
 	VMULPS    Y1, Y3, Y0
 
+// e^Z0 in Z0; Z1, Z2 and Z3 are lost.
+#define EXP512 \
+	VMAXPS.BCST LEAST, Z0, Z0; \
+	VMINPS.BCST MOST, Z0, Z0; \
+	VMULPS.BCST LOG2E, Z0, Z1; \
+	VRNDSCALEPS $8, Z1, Z1; \
+	VMULPS.BCST LN2HI, Z1, Z2; \
+	VADDPS      Z2, Z0, Z2; \
+	VMULPS.BCST LN2LO, Z1, Z3; \
+	VADDPS      Z3, Z2, Z2; \
+	VMULPS.BCST C6, Z2, Z3; \
+	VADDPS.BCST C5, Z3, Z3; \
+	VMULPS      Z2, Z3, Z3; \
+	VADDPS.BCST C4, Z3, Z3; \
+	VMULPS      Z2, Z3, Z3; \
+	VADDPS.BCST C3, Z3, Z3; \
+	VMULPS      Z2, Z3, Z3; \
+	VADDPS.BCST C2, Z3, Z3; \
+	VMULPS      Z2, Z3, Z3; \
+	VADDPS.BCST ONE, Z3, Z3; \
+	VMULPS      Z2, Z3, Z3; \
+	VADDPS.BCST ONE, Z3, Z3; \
+	VCVTPS2DQ   Z1, Z1; \
+	VPADDD.BCST BIASED, Z1, Z1; \
+	VPSLLD      $23, Z1, Z1; \
+	VMULPS      Z1, Z3, Z0
+
 // The sum of Y0's lanes in the first of X0; X1 is lost.
 #define FOLD \
 	VEXTRACTF128 $1, Y0, X1; \
@@ -119,6 +146,34 @@
 	ADDQ $64, R13; \
 	ADDQ $128, DI; \
 	NEXT_FOUR_BYTES; \
+	DECQ CX
+
+// One register of a row: the sums at AT less zero times the weights' sums S, times unit and scales C, plus bias B.
+#define FLOATS(AT, S, C, B) \
+	VCVTDQ2PS AT(SI), Y0; \
+	VMULPS    S, Y3, Y1; \
+	VSUBPS    Y1, Y0, Y0; \
+	VMULPS    Y2, Y0, Y0; \
+	VMULPS    C, Y0, Y0; \
+	VADDPS    B, Y0, Y0; \
+	VMOVUPS   Y0, AT(DI)
+
+#define DEQUANTISE_ARGUMENTS \
+	MOVQ y+0(FP), DI; \
+	MOVQ stride+8(FP), DX; \
+	MOVQ acc+16(FP), SI; \
+	MOVQ rows+24(FP), CX; \
+	MOVQ sums+32(FP), R8; \
+	MOVQ scales+40(FP), R9; \
+	MOVQ bias+48(FP), R10; \
+	MOVQ units+56(FP), R11; \
+	MOVQ zeros+64(FP), R12
+
+#define NEXT_ROW \
+	ADDQ $4, R11; \
+	ADDQ $4, R12; \
+	ADDQ $128, SI; \
+	ADDQ DX, DI; \
 	DECQ CX
 
 // func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
@@ -289,6 +344,46 @@ one:
 	VZEROUPPER
 	RET
 
+// func matrixFloat512(y *float32, yStride int, x *float32, stride int, w *float32, wStride, k int)
+TEXT ·matrixFloat512(SB), NOSPLIT, $0-56
+	MOVQ    y+0(FP), DX
+	MOVQ    yStride+8(FP), R9
+	MOVQ    x+16(FP), SI
+	MOVQ    stride+24(FP), R8
+	MOVQ    w+32(FP), DI
+	MOVQ    wStride+40(FP), BX
+	MOVQ    k+48(FP), CX
+	FOUR_ROWS
+	LEAQ    (DX)(R9*1), AX
+	LEAQ    (DX)(R9*2), R13
+	LEAQ    (AX)(R9*2), R9
+	VMOVUPS (DX), Z0
+	VMOVUPS (AX), Z1
+	VMOVUPS (R13), Z2
+	VMOVUPS (R9), Z3
+
+one:
+	VMOVUPS     (DI), Z4
+	VMULPS.BCST (SI), Z4, Z5
+	VMULPS.BCST (R10), Z4, Z6
+	VMULPS.BCST (R11), Z4, Z7
+	VMULPS.BCST (R12), Z4, Z8
+	VADDPS      Z5, Z0, Z0
+	VADDPS      Z6, Z1, Z1
+	VADDPS      Z7, Z2, Z2
+	VADDPS      Z8, Z3, Z3
+	ADDQ        BX, DI
+	NEXT_FOUR_BYTES
+	DECQ        CX
+	JNZ         one
+
+	VMOVUPS Z0, (DX)
+	VMOVUPS Z1, (AX)
+	VMOVUPS Z2, (R13)
+	VMOVUPS Z3, (R9)
+	VZEROUPPER
+	RET
+
 // func axpyAVX2(y *float32, a float32, x *float32, n int)
 TEXT ·axpyAVX2(SB), NOSPLIT, $0-32
 	MOVQ         y+0(FP), DI
@@ -362,28 +457,63 @@ eight:
 	VZEROUPPER
 	RET
 
-// func dequantiseAVX2(y *float32, acc *int32, sums, scales, bias *float32, unit, zero float32)
-TEXT ·dequantiseAVX2(SB), NOSPLIT, $0-48
-	MOVQ         y+0(FP), DI
-	MOVQ         acc+8(FP), SI
-	MOVQ         sums+16(FP), R8
-	MOVQ         scales+24(FP), R9
-	MOVQ         bias+32(FP), R10
-	VBROADCASTSS unit+40(FP), Y4
-	VBROADCASTSS zero+44(FP), Y5
-	XORQ         AX, AX
+// func dequantiseAVX2(y *float32, stride int, acc *int32, rows int, sums, scales, bias, units, zeros *float32)
+TEXT ·dequantiseAVX2(SB), NOSPLIT, $0-72
+	DEQUANTISE_ARGUMENTS
+	VMOVUPS (R8), Y4
+	VMOVUPS 32(R8), Y5
+	VMOVUPS 64(R8), Y6
+	VMOVUPS 96(R8), Y7
+	VMOVUPS (R9), Y8
+	VMOVUPS 32(R9), Y9
+	VMOVUPS 64(R9), Y10
+	VMOVUPS 96(R9), Y11
+	VMOVUPS (R10), Y12
+	VMOVUPS 32(R10), Y13
+	VMOVUPS 64(R10), Y14
+	VMOVUPS 96(R10), Y15
 
-eight:
-	VCVTDQ2PS (SI)(AX*4), Y0
-	VMULPS    (R8)(AX*4), Y5, Y1
-	VSUBPS    Y1, Y0, Y0
-	VMULPS    Y4, Y0, Y0
-	VMULPS    (R9)(AX*4), Y0, Y0
-	VADDPS    (R10)(AX*4), Y0, Y0
-	VMOVUPS   Y0, (DI)(AX*4)
-	ADDQ      $8, AX
-	CMPQ      AX, $32
-	JLT       eight
+row:
+	VBROADCASTSS (R11), Y2
+	VBROADCASTSS (R12), Y3
+	FLOATS(0, Y4, Y8, Y12)
+	FLOATS(32, Y5, Y9, Y13)
+	FLOATS(64, Y6, Y10, Y14)
+	FLOATS(96, Y7, Y11, Y15)
+	NEXT_ROW
+	JNZ row
+	VZEROUPPER
+	RET
+
+// func dequantise512(y *float32, stride int, acc *int32, rows int, sums, scales, bias, units, zeros *float32)
+TEXT ·dequantise512(SB), NOSPLIT, $0-72
+	DEQUANTISE_ARGUMENTS
+	VMOVUPS (R8), Z4
+	VMOVUPS 64(R8), Z5
+	VMOVUPS (R9), Z6
+	VMOVUPS 64(R9), Z7
+	VMOVUPS (R10), Z8
+	VMOVUPS 64(R10), Z9
+
+row:
+	VBROADCASTSS (R11), Z10
+	VBROADCASTSS (R12), Z11
+	VCVTDQ2PS    (SI), Z0
+	VCVTDQ2PS    64(SI), Z1
+	VMULPS       Z4, Z11, Z2
+	VMULPS       Z5, Z11, Z3
+	VSUBPS       Z2, Z0, Z0
+	VSUBPS       Z3, Z1, Z1
+	VMULPS       Z10, Z0, Z0
+	VMULPS       Z10, Z1, Z1
+	VMULPS       Z6, Z0, Z0
+	VMULPS       Z7, Z1, Z1
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Z9, Z1, Z1
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, 64(DI)
+	NEXT_ROW
+	JNZ          row
 	VZEROUPPER
 	RET
 
@@ -406,6 +536,28 @@ eight:
 	ADDQ    $32, DI
 	SUBQ    $8, CX
 	JNZ     eight
+	VZEROUPPER
+	RET
+
+// func gelu512(x *float32, n int)
+TEXT ·gelu512(SB), NOSPLIT, $0-16
+	MOVQ x+0(FP), DI
+	MOVQ n+8(FP), CX
+
+sixteen:
+	VMOVUPS     (DI), Z4
+	VMULPS      Z4, Z4, Z0
+	VMULPS      Z4, Z0, Z0
+	VMULPS.BCST CUBE, Z0, Z0
+	VADDPS      Z4, Z0, Z0
+	VMULPS.BCST SLOPE, Z0, Z0
+	EXP512
+	VADDPS.BCST ONE, Z0, Z0
+	VDIVPS      Z0, Z4, Z0
+	VMOVUPS     Z0, (DI)
+	ADDQ        $64, DI
+	SUBQ        $16, CX
+	JNZ         sixteen
 	VZEROUPPER
 	RET
 
@@ -507,6 +659,59 @@ divide:
 	VMULPS  (DI)(AX*4), Y4, Y0
 	VMOVUPS Y0, (DI)(AX*4)
 	ADDQ    $8, AX
+	CMPQ    AX, CX
+	JLT     divide
+	VZEROUPPER
+	RET
+
+// func softmax512(x *float32, n int, scale float32)
+TEXT ·softmax512(SB), NOSPLIT, $0-20
+	MOVQ         x+0(FP), DI
+	MOVQ         n+8(FP), CX
+	VBROADCASTSS scale+16(FP), Z7
+	VMOVUPS      (DI), Z0
+	XORQ         AX, AX
+
+top:
+	VMAXPS        (DI)(AX*4), Z0, Z0
+	ADDQ          $16, AX
+	CMPQ          AX, CX
+	JLT           top
+	VEXTRACTF64X4 $1, Z0, Y1
+	VMAXPS        Y1, Y0, Y0
+	VEXTRACTF128  $1, Y0, X1
+	VMAXPS        X1, X0, X0
+	VPSHUFD       $0x0e, X0, X1
+	VMAXPS        X1, X0, X0
+	VPSHUFD       $0x01, X0, X1
+	VMAXSS        X1, X0, X0
+	VBROADCASTSS  X0, Z6
+	VXORPS        Y5, Y5, Y5
+	XORQ          AX, AX
+
+power:
+	VMOVUPS       (DI)(AX*4), Z0
+	VSUBPS        Z6, Z0, Z0
+	VMULPS        Z7, Z0, Z0
+	EXP512
+	VMOVUPS       Z0, (DI)(AX*4)
+	VADDPS        Y0, Y5, Y5
+	VEXTRACTF64X4 $1, Z0, Y1
+	VADDPS        Y1, Y5, Y5
+	ADDQ          $16, AX
+	CMPQ          AX, CX
+	JLT           power
+	VMOVAPS       Y5, Y0
+	FOLD
+	VMOVSS        ONE, X1
+	VDIVSS        X0, X1, X0
+	VBROADCASTSS  X0, Z4
+	XORQ          AX, AX
+
+divide:
+	VMULPS  (DI)(AX*4), Z4, Z0
+	VMOVUPS Z0, (DI)(AX*4)
+	ADDQ    $16, AX
 	CMPQ    AX, CX
 	JLT     divide
 	VZEROUPPER

@@ -9,8 +9,8 @@ func Sets() []string { return []string{"go"} }
 func Use(string) {}
 
 // MatrixInt8: see kernel_amd64.go.
-func MatrixInt8(acc []int32, x []uint8, stride, rows int, w []int8, k int) {
-	matrixInt8Go(acc, x, stride, rows, w, k)
+func MatrixInt8(acc []int32, x []uint8, stride, rows int, w []int8, k, blocks int) {
+	matrixInt8Go(acc, x, stride, rows, w, k, blocks)
 }
 
 // Matrix: see kernel_amd64.go.
@@ -28,8 +28,8 @@ func Bounds(x []float32) (low, high float32) { return boundsGo(x) }
 func Quantise(q []uint8, x []float32, inverse, offset float32) { quantiseGo(q, x, inverse, offset) }
 
 // Dequantise: see kernel_amd64.go.
-func Dequantise(y []float32, acc []int32, sums, scales, bias []float32, unit, zero float32) {
-	dequantiseGo(y, acc, sums, scales, bias, unit, zero)
+func Dequantise(y []float32, stride int, acc []int32, rows int, sums, scales, bias, units, zeros []float32) {
+	dequantiseGo(y, stride, acc, rows, sums, scales, bias, units, zeros)
 }
 
 // GELU: see kernel_amd64.go.

@@ -9,9 +9,10 @@ import "math"
 
 const (
 	Tile   = 4   // rows of x that a matrix product takes at once: their number is a multiple of it
+	Room   = 16  // rows that sums of products of bytes have room for: a multiple
 	Wide   = 16  // Columns of a product of floats
 	Column = 32  // Columns of a product of bytes
-	Depth  = 384 // the most inputs of a product of bytes that a caller should ask for at once: 12 KB of weights stay in the first cache for all rows
+	depth  = 384 // inputs of a product of bytes at once: 12 KB of weights stay in the first cache for all rows
 	lanes  = 8
 )
 
@@ -20,7 +21,7 @@ func Up(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 // constants of exp, GELU and layer norm, in the order in which the assembly numbers them.
 var constants = [...]float32{
-	-87, 87, 1.44269504, -0.693359375, 2.12194440e-4, // exp's range, 1/ln 2, and ln 2 in two parts
+	-64, 87, 1.44269504, -0.693359375, 2.12194440e-4, // exp's range, 1/ln 2, and ln 2 in two parts
 	1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, .5, 1, // its polynomial
 	math.Float32frombits(127), // the exponent's offset, a whole number
 	.044715, -1.5957691,       // GELU
@@ -28,13 +29,17 @@ var constants = [...]float32{
 }
 
 // matrixInt8Go is MatrixInt8.
-func matrixInt8Go(acc []int32, x []uint8, stride, rows int, w []int8, k int) {
-	for r := range rows {
-		sum := acc[r*Column:][:Column]
-		for i := 0; i < k; i += 4 {
-			a, b := x[r*stride+i:][:4], w[i*Column:][:4*Column]
-			for n := range sum {
-				sum[n] += int32(a[0])*int32(b[4*n]) + int32(a[1])*int32(b[4*n+1]) + int32(a[2])*int32(b[4*n+2]) + int32(a[3])*int32(b[4*n+3])
+func matrixInt8Go(acc []int32, x []uint8, stride, rows int, w []int8, k, blocks int) {
+	for block := range blocks {
+		of, w := acc[block*Up(rows, Room)*Column:], w[block*k*Column:]
+		for r := range rows {
+			sum := of[r*Column:][:Column]
+			clear(sum)
+			for i := 0; i < k; i += 4 {
+				a, b := x[r*stride+i:][:4], w[i*Column:][:4*Column]
+				for n := range sum {
+					sum[n] += int32(a[0])*int32(b[4*n]) + int32(a[1])*int32(b[4*n+1]) + int32(a[2])*int32(b[4*n+2]) + int32(a[3])*int32(b[4*n+3])
+				}
 			}
 		}
 	}
@@ -75,17 +80,20 @@ func quantiseGo(q []uint8, x []float32, inverse, offset float32) {
 	}
 }
 
-// dequantiseGo turns Column sums of products back: y = (acc − zero·sums)·unit·scales + bias.
-func dequantiseGo(y []float32, acc []int32, sums, scales, bias []float32, unit, zero float32) {
-	for i := range Column {
-		v := float32(acc[i]) - float32(zero*sums[i])
-		y[i] = float32(float32(v*unit)*scales[i]) + bias[i]
+// dequantiseGo is Dequantise.
+func dequantiseGo(y []float32, stride int, acc []int32, rows int, sums, scales, bias, units, zeros []float32) {
+	for r := range rows {
+		for i, sum := range acc[r*Column:][:Column] {
+			v := float32(sum) - float32(zeros[r]*sums[i])
+			y[r*stride+i] = float32(float32(v*units[r])*scales[i]) + bias[i]
+		}
 	}
 }
 
-// exp is e^x by 2^n·e^r (Cephes' constants) with a polynomial of degree six, for −87 ≤ x ≤ 87.
+// exp is e^x by 2^n·e^r (Cephes' constants) with a polynomial of degree six, for −64 ≤ x ≤ 87. What is
+// lower counts as −64: a part of e^−87 would be a denormal number, which processors take a hundred cycles for, and to a sum from one on neither adds anything.
 func exp(x float32) float32 {
-	x = min(max(x, -87), 87)
+	x = min(max(x, -64), 87)
 	n := float32(math.RoundToEven(float64(float32(x * 1.44269504))))
 	r := x + float32(n*-0.693359375)
 	r += float32(n * 2.12194440e-4)
