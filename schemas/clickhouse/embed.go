@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"regexp"
 	"strings"
 	"testing/fstest"
@@ -75,6 +76,7 @@ func (o Options) Replacing(version string) string {
 
 // settings is the SETTINGS clause of a table with settings of its own, "" when there are none.
 func (o Options) settings(own ...string) string {
+	own = slices.DeleteFunc(own, func(s string) bool { return s == "" })
 	if o.Embedded {
 		own = append(own, "fsync_after_insert = 1", "fsync_part_directory = 1", "old_parts_lifetime = 120")
 	}
@@ -82,6 +84,14 @@ func (o Options) settings(own ...string) string {
 		return ""
 	}
 	return "SETTINGS " + strings.Join(own, ", ")
+}
+
+// embedded gives a setting that only the embedded engine is known to have, "" for others.
+func (o Options) embedded(setting string) string {
+	if !o.Embedded {
+		return ""
+	}
+	return setting
 }
 
 // Render gives the migrations with the options put in, as the file system that goose reads.
@@ -94,6 +104,7 @@ func Render(o Options) (fs.FS, error) {
 		"cluster":   o.OnCluster,
 		"replacing": o.Replacing,
 		"settings":  o.settings,
+		"embedded":  o.embedded,
 	}
 	t, err := template.New("").Funcs(funcs).ParseFS(files, "*.sql")
 	if err != nil {

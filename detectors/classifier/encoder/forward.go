@@ -95,7 +95,12 @@ func (m *Model) forward(s *scratch, from, to int, out []float32) {
 	for i := range m.layers {
 		l := &m.layers[i]
 		s.linear(&l.attention, s.qkv, s.x, rows)
-		m.attend(s, n, rows)
+		keys := n
+		if i == len(m.layers)-1 {
+			n = s.keep(n, from, to, d)
+			rows = kernel.Up(n, kernel.Tile)
+		}
+		m.attend(s, keys, rows)
 		s.linear(&l.join, s.y, s.heads, rows)
 		s.addNorms(&l.mid, n, d)
 		s.linear(&l.up, s.inner, s.x, rows)
@@ -107,20 +112,30 @@ func (m *Model) forward(s *scratch, from, to int, out []float32) {
 	pooled := s.y[:d]
 	clear(pooled)
 	for i := range n {
-		if i > 0 && i < from || i >= to && i < n-1 {
-			continue
-		}
 		for k, v := range s.x[i*d:][:d] {
 			pooled[k] += v
 		}
 	}
 	copy(out, m.outBias)
 	for k := range pooled {
-		v := pooled[k] / float32(to-from+2)
+		v := pooled[k] / float32(n)
 		for c, w := range m.out[k*len(m.outBias):][:len(m.outBias)] {
 			out[c] += float32(v * w)
 		}
 	}
+}
+
+// keep moves the tokens that the answer is about to the front, with what they ask the others: what the last layer makes of those is not looked at.
+func (s *scratch) keep(n, from, to, d int) (kept int) {
+	for i := range n {
+		if i > 0 && i < from || i >= to && i < n-1 {
+			continue
+		}
+		copy(s.x[kept*d:][:d], s.x[i*d:][:d])
+		copy(s.qkv[kept*3*d:][:d], s.qkv[i*3*d:][:d])
+		kept++
+	}
+	return kept
 }
 
 func (s *scratch) addNorms(p *normal, n, d int) {
@@ -152,22 +167,20 @@ func (s *scratch) linear(l *linear, y, x []float32, rows int) {
 	}
 }
 
-// attend mixes the values of all tokens by how queries and keys fit (Vaswani et al. 2017), head by head.
+// attend mixes the values of n tokens for rows of queries, by how they fit the keys (Vaswani et al. 2017), head by head.
 func (m *Model) attend(s *scratch, n, rows int) {
 	d, columns := m.Meta.Width, kernel.Up(n, kernel.Wide)
 	scale := float32(1 / math.Sqrt(headWidth))
 	clear(s.heads[:rows*d])
 	for h := 0; h < d; h += headWidth {
 		for j := range columns {
-			to := s.keys[j/kernel.Wide*kernel.Wide*headWidth+j%kernel.Wide:]
-			if j >= n {
-				for k := range headWidth {
-					to[k*kernel.Wide] = 0
-				}
-				continue
+			to := (*[headWidth * kernel.Wide]float32)(s.keys[j/kernel.Wide*kernel.Wide*headWidth:])
+			key := new([headWidth]float32)
+			if j < n {
+				key = (*[headWidth]float32)(s.qkv[j*3*d+d+h:])
 			}
-			for k, v := range s.qkv[j*3*d+d+h:][:headWidth] {
-				to[k*kernel.Wide] = v
+			for k, v := range key {
+				to[k*kernel.Wide+j%kernel.Wide] = v
 			}
 		}
 		clear(s.scores[:rows*columns])
