@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS {{db}}.interaction_texts {{cluster}}
 ENGINE = {{replacing "version"}}
 PARTITION BY (retention_class, event_day)
 ORDER BY (tenant_id, retention_class, event_day, event_id, kind, source_id)
-{{settings "index_granularity_bytes = 1048576" (embedded "merge_selector_base = 10")}};
+{{settings "index_granularity_bytes = 1048576" (embedded "merge_selector_base = 7")}};
 
 -- Who took part: serves the filter by user and the erasure of one person; dropped with the texts.
 CREATE TABLE IF NOT EXISTS {{db}}.interaction_users {{cluster}}
