@@ -172,10 +172,11 @@ func (m *Model) attend(s *scratch, n, rows int) {
 	d, columns := m.Meta.Width, kernel.Up(n, kernel.Wide)
 	scale := float32(1 / math.Sqrt(headWidth))
 	clear(s.heads[:rows*d])
+	var nothing [headWidth]float32 // the keys that fill up the last column
 	for h := 0; h < d; h += headWidth {
 		for j := range columns {
 			to := (*[headWidth * kernel.Wide]float32)(s.keys[j/kernel.Wide*kernel.Wide*headWidth:])
-			key := new([headWidth]float32)
+			key := &nothing
 			if j < n {
 				key = (*[headWidth]float32)(s.qkv[j*3*d+d+h:])
 			}

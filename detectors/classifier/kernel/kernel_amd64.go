@@ -132,11 +132,11 @@ func Dequantise(y []float32, stride int, acc []int32, rows int, sums, scales, bi
 	}
 	const n = Column - 1
 	_, _, _, _, _, _, _ = y[(rows-1)*stride+n], acc[rows*Column-1], sums[n], scales[n], bias[n], units[rows-1], zeros[rows-1]
-	of := dequantiseAVX2
 	if vnni {
-		of = dequantise512
+		dequantise512(&y[0], 4*stride, &acc[0], rows, &sums[0], &scales[0], &bias[0], &units[0], &zeros[0])
+		return
 	}
-	of(&y[0], 4*stride, &acc[0], rows, &sums[0], &scales[0], &bias[0], &units[0], &zeros[0])
+	dequantiseAVX2(&y[0], 4*stride, &acc[0], rows, &sums[0], &scales[0], &bias[0], &units[0], &zeros[0])
 }
 
 // GELU is x·σ(1.5957691·(x + 0.044715·x³)) (Hendrycks and Gimpel 2016), in place. The number of x is a multiple of 8.
