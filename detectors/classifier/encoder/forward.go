@@ -156,13 +156,13 @@ func (s *scratch) linear(l *linear, y, x []float32, rows int) {
 		s.units[r], s.zeros[r] = unit, float32(math.Round(float64(-low/unit)))
 		kernel.Quantise(s.bytes[r*l.in:], row, 1/unit, s.zeros[r]+.5)
 	}
+	block := kernel.Up(rows, kernel.Room) * kernel.Column
 	for c := 0; c < l.out; c += blocks * kernel.Column {
 		n := min(blocks, (l.out-c)/kernel.Column)
 		kernel.MatrixInt8(s.acc[:], s.bytes, l.in, rows, l.weights[c*l.in:], l.in, n)
 		for b := range n {
 			at := c + b*kernel.Column
-			acc := s.acc[b*kernel.Up(rows, kernel.Room)*kernel.Column:]
-			kernel.Dequantise(y[at:], l.out, acc, rows, l.sums[at:], l.scales[at:], l.bias[at:], s.units[:], s.zeros[:])
+			kernel.Dequantise(y[at:], l.out, s.acc[b*block:], rows, l.sums[at:], l.scales[at:], l.bias[at:], s.units[:], s.zeros[:])
 		}
 	}
 }

@@ -5,10 +5,10 @@
 
 #define LDTILECFG_AX     BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00                         // ldtilecfg (%rax)
 #define TILERELEASE      BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0                         // tilerelease
-#define ZERO_SUMS_0          BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0                         // tilezero %tmm0
-#define ZERO_SUMS_1          BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8                         // tilezero %tmm1
-#define ZERO_SUMS_2          BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0                         // tilezero %tmm2
-#define ZERO_SUMS_3          BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8                         // tilezero %tmm3
+#define ZERO_SUMS_0      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0                         // tilezero %tmm0
+#define ZERO_SUMS_1      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8                         // tilezero %tmm1
+#define ZERO_SUMS_2      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0                         // tilezero %tmm2
+#define ZERO_SUMS_3      BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8                         // tilezero %tmm3
 #define LOAD_X_4         BYTE $0xc4; BYTE $0xa2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x06             // tileloadd (%rsi,%r8,1), %tmm4
 #define LOAD_X_5         BYTE $0xc4; BYTE $0x82; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x03             // tileloadd (%r11,%r8,1), %tmm5
 #define LOAD_WEIGHTS_6   BYTE $0xc4; BYTE $0xa2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x0f             // tileloadd (%rdi,%r9,1), %tmm6

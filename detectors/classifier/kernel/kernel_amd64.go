@@ -5,6 +5,7 @@ import "golang.org/x/sys/cpu"
 // avx2, vnni and amx say what is used of what the processor has; of amx see hasAMX, too.
 var avx2, vnni, amx = cpu.X86.HasAVX2, hasVNNI, true
 
+// hasVNNI is AVX-512 with VNNI: all kernels of 512 bits need it.
 var hasVNNI = cpu.X86.HasAVX2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VNNI
 
 // Sets lists the sets of instructions that the processor has kernels for, the fastest first; the last is plain Go.

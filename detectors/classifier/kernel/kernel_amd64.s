@@ -83,6 +83,20 @@
 	VPSHUFD      $0x01, X0, X1; \
 	VADDSS       X1, X0, X0
 
+// The greatest of Y0's lanes in the first of X0; X1 is lost.
+#define GREATEST \
+	VEXTRACTF128 $1, Y0, X1; \
+	VMAXPS       X1, X0, X0; \
+	VPSHUFD      $0x0e, X0, X1; \
+	VMAXPS       X1, X0, X0; \
+	VPSHUFD      $0x01, X0, X1; \
+	VMAXSS       X1, X0, X0
+
+// 1/X0 in X0; X1 is lost.
+#define INVERSE \
+	VMOVSS ONE, X1; \
+	VDIVSS X0, X1, X0
+
 // The addresses of a tile's four rows, R8 bytes apart: SI, R10, R11, R12.
 #define FOUR_ROWS \
 	LEAQ (SI)(R8*1), R10;  \
@@ -175,6 +189,20 @@
 	ADDQ $128, SI; \
 	ADDQ DX, DI; \
 	DECQ CX
+
+// What the products of floats are called with. The four rows of y are at DX, AX, R13, R9.
+#define MATRIX_ARGUMENTS \
+	MOVQ y+0(FP), DX; \
+	MOVQ yStride+8(FP), R9; \
+	MOVQ x+16(FP), SI; \
+	MOVQ stride+24(FP), R8; \
+	MOVQ w+32(FP), DI; \
+	MOVQ wStride+40(FP), BX; \
+	MOVQ k+48(FP), CX; \
+	FOUR_ROWS; \
+	LEAQ (DX)(R9*1), AX; \
+	LEAQ (DX)(R9*2), R13; \
+	LEAQ (AX)(R9*2), R9
 
 // func matrixVNNI(acc *int32, x *uint8, stride int, w *int8, k4, ahead int)
 TEXT ·matrixVNNI(SB), NOSPLIT, $0-48
@@ -301,17 +329,7 @@ bytes:
 
 // func matrixFloatAVX2(y *float32, yStride int, x *float32, stride int, w *float32, wStride, k int)
 TEXT ·matrixFloatAVX2(SB), NOSPLIT, $0-56
-	MOVQ    y+0(FP), DX
-	MOVQ    yStride+8(FP), R9
-	MOVQ    x+16(FP), SI
-	MOVQ    stride+24(FP), R8
-	MOVQ    w+32(FP), DI
-	MOVQ    wStride+40(FP), BX
-	MOVQ    k+48(FP), CX
-	FOUR_ROWS
-	LEAQ    (DX)(R9*1), AX
-	LEAQ    (DX)(R9*2), R13
-	LEAQ    (AX)(R9*2), R9
+	MATRIX_ARGUMENTS
 	VMOVUPS (DX), Y0
 	VMOVUPS 32(DX), Y1
 	VMOVUPS (AX), Y2
@@ -346,17 +364,7 @@ one:
 
 // func matrixFloat512(y *float32, yStride int, x *float32, stride int, w *float32, wStride, k int)
 TEXT ·matrixFloat512(SB), NOSPLIT, $0-56
-	MOVQ    y+0(FP), DX
-	MOVQ    yStride+8(FP), R9
-	MOVQ    x+16(FP), SI
-	MOVQ    stride+24(FP), R8
-	MOVQ    w+32(FP), DI
-	MOVQ    wStride+40(FP), BX
-	MOVQ    k+48(FP), CX
-	FOUR_ROWS
-	LEAQ    (DX)(R9*1), AX
-	LEAQ    (DX)(R9*2), R13
-	LEAQ    (AX)(R9*2), R9
+	MATRIX_ARGUMENTS
 	VMOVUPS (DX), Z0
 	VMOVUPS (AX), Z1
 	VMOVUPS (R13), Z2
@@ -599,8 +607,7 @@ square:
 	VDIVSS       X6, X0, X0
 	VADDSS       TINY, X0, X0
 	VSQRTSS      X0, X0, X0
-	VMOVSS       ONE, X1
-	VDIVSS       X0, X1, X0
+	INVERSE
 	VBROADCASTSS X0, Y4
 	XORQ         AX, AX
 
@@ -628,12 +635,7 @@ top:
 	ADDQ   $8, AX
 	CMPQ   AX, CX
 	JLT    top
-	VEXTRACTF128 $1, Y0, X1
-	VMAXPS       X1, X0, X0
-	VPSHUFD      $0x0e, X0, X1
-	VMAXPS       X1, X0, X0
-	VPSHUFD      $0x01, X0, X1
-	VMAXSS       X1, X0, X0
+	GREATEST
 	VBROADCASTSS X0, Y6
 	VXORPS       Y5, Y5, Y5
 	XORQ         AX, AX
@@ -650,8 +652,7 @@ power:
 	JLT     power
 	VMOVAPS Y5, Y0
 	FOLD
-	VMOVSS       ONE, X1
-	VDIVSS       X0, X1, X0
+	INVERSE
 	VBROADCASTSS X0, Y4
 	XORQ         AX, AX
 
@@ -679,12 +680,7 @@ top:
 	JLT           top
 	VEXTRACTF64X4 $1, Z0, Y1
 	VMAXPS        Y1, Y0, Y0
-	VEXTRACTF128  $1, Y0, X1
-	VMAXPS        X1, X0, X0
-	VPSHUFD       $0x0e, X0, X1
-	VMAXPS        X1, X0, X0
-	VPSHUFD       $0x01, X0, X1
-	VMAXSS        X1, X0, X0
+	GREATEST
 	VBROADCASTSS  X0, Z6
 	VXORPS        Y5, Y5, Y5
 	XORQ          AX, AX
@@ -703,8 +699,7 @@ power:
 	JLT           power
 	VMOVAPS       Y5, Y0
 	FOLD
-	VMOVSS        ONE, X1
-	VDIVSS        X0, X1, X0
+	INVERSE
 	VBROADCASTSS  X0, Z4
 	XORQ          AX, AX
 

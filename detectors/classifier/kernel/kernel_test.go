@@ -106,4 +106,9 @@ func TestExp(t *testing.T) {
 			t.Fatalf("exp(%v) = %v, want %v: off by %.1e", x, got, want, d)
 		}
 	}
+	for _, x := range []float32{-64.1, -87, -1e9} {
+		if got, want := exp(x), exp(-64); got != want {
+			t.Errorf("exp(%v) = %v, want that of -64, %v", x, got, want)
+		}
+	}
 }

@@ -1,5 +1,5 @@
 // Package kernel holds the arithmetic of the classifier's network and of its encoder: products of matrices, and what is done to rows of
-// numbers. There is assembly for processors with AVX2 or VNNI, and plain Go for all others.
+// numbers. There is assembly for processors with AVX2, with AVX-512 and VNNI, and with AMX, and plain Go for all others.
 //
 // Sums of floats go in the same order everywhere and products are rounded before they are added (the conversions keep the
 // compiler from fusing): every processor gives the same bits.
