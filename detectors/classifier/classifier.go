@@ -374,7 +374,9 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 					open[h].add(x)
 				}
 				if p, yes = x.probability, false; x.said != nil {
-					grounds = func([]token) []audit.Ground { return x.said.Grounds() }
+					if gs := x.said.Grounds(); gs != nil {
+						grounds = func([]token) []audit.Ground { return gs }
+					}
 				} else {
 					p = d.unasked(text, &x)
 				}

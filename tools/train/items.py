@@ -69,6 +69,14 @@ class Maker:
             k += k >= len(before)  # not the text itself
             self.add(around[:k], around[k], around[k + 1 :], *no(1.5))
 
+    def unlabelled(self, text):
+        """A text of which nothing is known, alone or among others."""
+        nothing = np.zeros(OUTPUTS, np.float32)
+        if self.rng.random() < 0.4 and len(text) < 250:
+            self.among(text, nothing, nothing)
+        else:
+            self.add([], text, [], nothing, nothing)
+
     def ordinary(self, sentences, weight):
         """A sentence of an ordinary text within its passage, or alone."""
         k = self.rng.integers(len(sentences))
@@ -83,7 +91,7 @@ class Maker:
 
 
 def build(a, lexicon):
-    """The items of a.data and a.ordinary, and the rows of dev."""
+    """A Maker with the items of a.data and a.ordinary, and the rows of dev."""
     rng = np.random.default_rng(a.seed)
     rows = list(data.read(a.data))
     texts, target, weight, dev = data.build(rows, lexicon, a.seed, a.sample)
@@ -101,7 +109,7 @@ def build(a, lexicon):
         make.ordinary(p, 1.5)
     for i in rng.permutation(len(tame))[:TAME]:
         make.ordinary(tame[i], 1)
-    return make.items, dev
+    return make, dev
 
 
 def alone(texts):

@@ -14,6 +14,7 @@ import items
 from model import GROUNDS, HEADS, OUTPUTS, WIDTH, bfloat16, folder
 
 BATCH, MASK, MASKED, WARM = 64, 103, 0.06, 0.06
+EARLY = 0.3  # what an early exit counts
 
 
 def lexicon():
@@ -43,7 +44,7 @@ def read(model, ids, focus, told="", means=False):
     begun, done, due = time.monotonic(), 0, 40_000
     for indexes, length in data.buckets(ids, 128):
         with bfloat16():
-            z, p = model(*tensors(ids, focus, indexes, length))
+            z, p, _ = model(*tensors(ids, focus, indexes, length))
         out[indexes] = z.float().numpy()
         if means:
             pooled[indexes] = p.float().numpy()
@@ -64,7 +65,7 @@ def optimizer(model):
     """AdamW; norms and biases do not decay, heads learn at a rate of their own."""
     groups = {}
     for name, p in model.named_parameters():
-        head, plain = name.startswith("head."), name.endswith("bias") or "norm" in name
+        head, plain = name.startswith(("head.", "exits.")), name.endswith("bias") or "norm" in name
         groups.setdefault((head, plain), []).append(p)
     return torch.optim.AdamW(
         [{"params": ps, "head": head, "weight_decay": 0.0 if plain else 0.01} for (head, plain), ps in groups.items()], lr=0.0, eps=1e-6, fused=True
@@ -76,6 +77,10 @@ def shuffled(ids, seed):
     batches = data.buckets(ids, BATCH, rng)
     rng.shuffle(batches)
     return batches
+
+
+def entropy(logits, target, weight):
+    return (functional.binary_cross_entropy_with_logits(logits.float(), target, reduction="none") * weight).sum() / weight.sum().clamp(min=1.0)
 
 
 def learn(model, ids, focus, batches, wanted, rate, head_rate, seed, checkpoint=None):
@@ -100,9 +105,11 @@ def learn(model, ids, focus, batches, wanted, rate, head_rate, seed, checkpoint=
         x = torch.where(drop & mask & (x > MASK), MASK, x)
         y, wt, means = wanted(indexes)
         with bfloat16():
-            z, pooled = model(x, mask, of)
+            z, pooled, early = model(x, mask, of)
         y, wt = torch.from_numpy(y), torch.from_numpy(wt)
-        loss = (functional.binary_cross_entropy_with_logits(z.float(), y, reduction="none") * wt).sum() / wt.sum().clamp(min=1.0)
+        loss = entropy(z, y, wt)
+        for e in early:
+            loss = loss + EARLY * entropy(e, y[:, : len(HEADS)], wt[:, : len(HEADS)])
         if means is not None:
             loss = loss + functional.mse_loss(pooled, torch.from_numpy(means.astype(np.float32)))
         loss.backward()

@@ -1,4 +1,7 @@
-"""The MiniLM encoder in PyTorch: read from its safetensors file, mean-pooled, with one output for each head and ground.
+"""The MiniLM encoder in PyTorch: read from its safetensors file, mean-pooled, with one output for each head and ground, and early exits.
+
+An early exit (Xin et al. 2020, DeeBERT) says of each head, from what the first layers make of a text, what the whole encoder will say:
+where that is "surely not", the program reads no further.
 
 Weights go by the names of the base model, those of all layers in one array each ("layers.output.dense.weight" is (layers, WIDTH, INNER)):
 that is the form of the .npz files.
@@ -20,6 +23,7 @@ GROUNDS = [
 ]
 OUTPUTS = len(HEADS) + len(GROUNDS)
 LAYERS, WIDTH, HEADS_ATTENTION = 6, 384, 12
+EXITS = 2  # early exits: one after each of the first layers
 
 
 def folder():
@@ -89,6 +93,7 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(WIDTH, 1e-12)
         self.layers = nn.ModuleList(Layer(inner) for _ in range(layers))
         self.head = nn.Linear(WIDTH, OUTPUTS)
+        self.exits = nn.ModuleList(nn.Linear(WIDTH, len(HEADS)) for _ in w.get("exits.weight", []))
         with torch.no_grad():
             for part in ("weight", "bias"):
                 getattr(self.norm, part).copy_(f(w[f"{e}LayerNorm.{part}"]))
@@ -98,6 +103,9 @@ class Encoder(nn.Module):
                         getattr(getattr(layer, ours), part).copy_(f(w[f"layers.{theirs}.{part}"][i]))
             self.head.weight.copy_(f(w["head.weight"].T))
             self.head.bias.copy_(f(w["head.bias"]))
+            for i, x in enumerate(self.exits):
+                x.weight.copy_(f(w["exits.weight"][i].T))
+                x.bias.copy_(f(w["exits.bias"][i]))
 
     def weights(self):
         """As arrays by their names; the second half of position embeddings is what token types were."""
@@ -113,17 +121,27 @@ class Encoder(nn.Module):
             for theirs, ours in NAMES.items():
                 out[f"layers.{theirs}.{part}"] = np.stack([a(getattr(getattr(layer, ours), part)) for layer in self.layers])
         out["head.weight"], out["head.bias"] = a(self.head.weight).T.copy(), a(self.head.bias)
+        if self.exits:
+            out["exits.weight"], out["exits.bias"] = np.stack([a(x.weight).T for x in self.exits]), np.stack([a(x.bias) for x in self.exits])
         return out
 
     def forward(self, ids, mask, focus):
-        """Logits (batch, OUTPUTS) of token ids (batch, length) about the tokens in focus, and the mean of these (batch, WIDTH)."""
+        """Logits (batch, OUTPUTS) of token ids (batch, length) about the tokens in focus, the mean of these (batch, WIDTH), and of each
+        early exit its logits (batch, HEADS)."""
         x = self.norm(self.words(ids) + self.positions[: ids.shape[1]])
         hidden = torch.where(mask[:, None, None, :], 0.0, -1e9)
-        for layer in self.layers:
+        m, early = focus[:, :, None].float(), []
+        for i, layer in enumerate(self.layers):
             x = layer(x, hidden)
-        m = focus[:, :, None].float()
-        pooled = (x.float() * m).sum(1) / m.sum(1)
-        return functional.linear(pooled, self.head.weight, self.head.bias), pooled
+            pooled = (x.float() * m).sum(1) / m.sum(1)
+            if i < len(self.exits):
+                early.append(functional.linear(pooled, self.exits[i].weight, self.exits[i].bias))
+        return functional.linear(pooled, self.head.weight, self.head.bias), pooled, early
+
+
+def with_exits(w):
+    """Weights with early exits that know nothing yet."""
+    return w | {"exits.weight": np.zeros((EXITS, WIDTH, len(HEADS)), np.float32), "exits.bias": np.full((EXITS, len(HEADS)), -3, np.float32)}
 
 
 def bfloat16():

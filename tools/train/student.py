@@ -1,9 +1,10 @@
-"""Distils the teacher into a few of its layers, the encoder that ships.
+"""Distils the teacher into the encoder that ships: layers of its own, and early exits.
 
-    student.py DATA... --ordinary FILE --teacher DIR/teacher.npz --labels FILE --out DIR [--layers 0,2,5] [--passes 2]
+    student.py DATA... --ordinary FILE --teacher DIR/teacher.npz --labels FILE --out DIR [--layers 0,1,2,3,4,5] [--passes 1]
 
-The student starts from layers of the teacher and learns, of each item, what the teacher says of it, the mean that the teacher says it
-by, and what the label says where there is one. The order of batches is a function of seed and step alone.
+The student starts from layers of the teacher, all of them unless told otherwise, and learns, of each item, what the teacher says of it,
+the mean that the teacher says it by, and what the label says where there is one. Its early exits learn to say the same after the first
+layers. The order of batches is a function of seed and step alone.
 """
 
 import argparse
@@ -15,9 +16,9 @@ import numpy as np
 
 import items
 import learn
-from model import HEADS, Encoder
+from model import HEADS, Encoder, with_exits
 
-RATE, HEAD_RATE = 1.2e-4, 3e-4
+RATE, HEAD_RATE = 6e-5, 5e-4
 BELIEVE, BELIEVE_OWN = 0.7, 0.4  # the teacher's share of a target beside a label: of others' rows, of ours
 SAID = 0.5  # what an item without a label counts
 
@@ -45,18 +46,19 @@ def main():
     p.add_argument("--teacher", default="build/teacher/teacher.npz")
     p.add_argument("--labels", default="build/teacher/labels.jsonl", help="texts without labels: what the teacher labelled")
     p.add_argument("--out", default="build/teacher")
-    p.add_argument("--layers", default="0,2,5")
+    p.add_argument("--layers", default="0,1,2,3,4,5")
     p.add_argument("--name", default="student")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--passes", type=int, default=2)
+    p.add_argument("--passes", type=int, default=1)
     p.add_argument("--unlabelled", type=int, default=90_000)
     p.add_argument("--sample", type=int, default=0, help="only so many rows, to try it out")
     a = p.parse_args()
     out, tok, big = pathlib.Path(a.out), learn.tokenizer(), learn.load(a.teacher)
-    made, dev = items.build(a, learn.lexicon())
-    labelled = len(made)
+    make, dev = items.build(a, learn.lexicon())
+    labelled, made = len(make.items), make.items
     with open(a.labels, encoding="utf-8") as f:
-        made += items.alone([json.loads(line)["text"] for line in f][: a.sample or a.unlabelled])
+        for line in list(f)[: a.sample or a.unlabelled]:
+            make.unlabelled(json.loads(line)["text"])
     ids, focus = items.encode(tok, made)
     logits, means = told(a, big, ids, focus)
     said = 1 / (1 + np.exp(-logits))
@@ -66,8 +68,8 @@ def main():
     weight = np.maximum(known, SAID).astype(np.float32)
     weight[:, len(HEADS) :] *= 0.3
     batches = [b for n in range(a.passes) for b in learn.shuffled(ids, a.seed + n)]
-    print(f"{labelled} items with a label, {len(made) - labelled} without, {len(batches)} batches of {learn.BATCH}", flush=True)
-    model = Encoder(layers(big, [int(n) for n in a.layers.split(",")]))
+    print(f"{labelled} items of texts with a label, {len(made) - labelled} of others, {len(batches)} batches of {learn.BATCH}", flush=True)
+    model = Encoder(with_exits(layers(big, [int(n) for n in a.layers.split(",")])))
     learn.learn(model, ids, focus, batches, lambda i: (target[i], weight[i], means[i]), RATE, HEAD_RATE, a.seed, out / f"{a.name}.pt")
     learn.save(out / f"{a.name}.npz", model)
     (out / f"{a.name}.pt").unlink(missing_ok=True)

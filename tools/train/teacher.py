@@ -26,7 +26,8 @@ RATE, HEAD_RATE = 6e-5, 1e-3
 
 def train(a):
     out, start, tok = pathlib.Path(a.out), time.monotonic(), learn.tokenizer()
-    made, dev = items.build(a, learn.lexicon())
+    make, dev = items.build(a, learn.lexicon())
+    made = make.items
     ids, focus = items.encode(tok, made)
     target, weight = np.stack([x.target for x in made]), np.stack([x.weight for x in made])
     batches = [b for p in range(a.passes) for b in learn.shuffled(ids, a.seed + p)]

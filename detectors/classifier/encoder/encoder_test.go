@@ -3,6 +3,7 @@ package encoder
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -29,6 +30,7 @@ type golden struct {
 	Text   string
 	After  string
 	IDs    []int32
+	Exits  [][]float64
 	Logits []float64
 }
 
@@ -58,15 +60,61 @@ func TestGolden(t *testing.T) {
 		if ids, _, _ := m.pieces.passage(nil, g.Before, g.Text, g.After, MaxTokens); !slices.Equal(ids, g.IDs) {
 			t.Errorf("%q: pieces %v, want %v", g.Text, ids, g.IDs)
 		}
-		for i, z := range m.ReadIn(g.Before, g.Text, g.After) {
-			d := math.Abs(float64(z) - g.Logits[i])
-			if sum, n = sum+d, n+1; d > 0.8 {
-				t.Errorf("%q: output %s is %.2f, with float weights %.2f", g.Text, m.Meta.Outputs[i], z, g.Logits[i])
+		exits, all := m.Depths(g.Before, g.Text, g.After)
+		if len(exits) != m.Meta.Exits || len(exits) != len(g.Exits) {
+			t.Fatalf("%q: %d early exits, want %d", g.Text, len(exits), len(g.Exits))
+		}
+		near := func(at string, got []float32, want []float64) {
+			for i, z := range got {
+				d := math.Abs(float64(z) - want[i])
+				if sum, n = sum+d, n+1; d > 0.8 {
+					t.Errorf("%q: output %s%s is %.2f, with float weights %.2f", g.Text, m.Meta.Outputs[i], at, z, want[i])
+				}
 			}
 		}
+		for i := range exits {
+			near(fmt.Sprintf(" of early exit %d", i+1), exits[i][:], g.Exits[i])
+		}
+		near("", all[:], g.Logits)
 	}
 	if mean := sum / float64(n); n < 400 || mean > 0.15 {
 		t.Errorf("%d logits are off by %.3f on average", n, mean)
+	}
+}
+
+// What an early exit stops at gets the exit's answer, all else that of all layers; most of what is ordinary is stopped at, nothing that is meant.
+func TestEarlyExits(t *testing.T) {
+	m := model(t)
+	stopped := 0
+	for _, g := range goldens(t) {
+		exits, all := m.Depths(g.Before, g.Text, g.After)
+		want := all
+		for i := range exits {
+			if m.Meta.Stop(i, &exits[i]) {
+				stopped++
+				for h := range want {
+					want[h] = float32(math.Inf(-1))
+				}
+				copy(want[:], exits[i][:])
+				break
+			}
+		}
+		if got := m.ReadIn(g.Before, g.Text, g.After); got != want {
+			t.Errorf("%q: %v, want %v", g.Text, got, want)
+		}
+	}
+	t.Logf("early exits answer for %d of %d", stopped, len(goldens(t)))
+	for text, want := range map[string]bool{
+		"The library opens at nine on Saturdays.":                                               true,
+		"Paste the key into the second field and press enter.":                                  true,
+		"The disabled are a burden on society and should not be allowed to have children.":      false,
+		"Immigrants are parasites who only come here to steal and live off our taxes.":          false,
+		"Mix these two cleaning agents in the cellar and lock the door while they are asleep.":  false,
+		"Older employees simply cannot learn new software, so I would rather not hire any here": false,
+	} {
+		if z := m.Read(text); (z.Grounds() == nil) != want {
+			t.Errorf("%q: stopped %v, want %v", text, !want, want)
+		}
 	}
 }
 
@@ -164,10 +212,14 @@ func TestDecodeRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Meta){
 		"sizes": func(m *Meta) { m.Width = 31 }, "one more layer": func(m *Meta) { m.Layers++ }, "one layer less": func(m *Meta) { m.Layers-- },
 		"pieces": func(m *Meta) { m.Pieces-- }, "outputs": func(m *Meta) { m.Outputs = append([]string{"other"}, m.Outputs[1:]...) },
-		"threshold":      func(m *Meta) { m.Efforts = []Effort{{"x", []Asking{{Threshold: 2}, {Threshold: 0.5}}}} },
-		"one head":       func(m *Meta) { m.Efforts = []Effort{{"x", []Asking{{Threshold: 0.5}}}} },
-		"another head":   func(m *Meta) { m.Decides = []Scale{{Head: "toxicity", A: 1}} },
-		"seven of heads": func(m *Meta) { m.Decides, m.Efforts = make([]Scale, 7), nil },
+		"threshold":       func(m *Meta) { m.Efforts = []Effort{{"x", []Asking{{Threshold: 2}, {Threshold: 0.5}}}} },
+		"one head":        func(m *Meta) { m.Efforts = []Effort{{"x", []Asking{{Threshold: 0.5}}}} },
+		"another head":    func(m *Meta) { m.Decides = []Scale{{Head: "toxicity", A: 1}} },
+		"early exits":     func(m *Meta) { m.Exits = m.Layers },
+		"stops of one":    func(m *Meta) { m.Stops = m.Stops[:1] },
+		"stops too short": func(m *Meta) { m.Stops = [][]float64{m.Stops[0], m.Stops[1][:1]} },
+		"stops too high":  func(m *Meta) { m.Stops = [][]float64{m.Stops[0], slices.Repeat([]float64{9}, len(m.Decides))} },
+		"seven of heads":  func(m *Meta) { m.Decides, m.Efforts = make([]Scale, 7), nil },
 	} {
 		changed := meta
 		change(&changed)
@@ -212,7 +264,7 @@ func FuzzDecode(f *testing.F) {
 		if s := c.text(1 << 16); c.err == nil && 4+len(s)+len(c.rest) != len(body) {
 			t.Fatal("bytes are lost")
 		}
-		m := &Model{Meta: Meta{Layers: 1, Width: headWidth, Inner: kernel.Column, Pieces: 8, Outputs: []string{"a"}}}
+		m := &Model{Meta: Meta{Layers: 1, Exits: 1, Width: headWidth, Inner: kernel.Column, Pieces: 8, Outputs: []string{"a"}}}
 		c = &cursor{rest: body}
 		c.sections(m)
 		if c.err == nil && len(m.layers) != 1 {

@@ -21,6 +21,7 @@ type scratch struct {
 	inner        []float32 // tokens × inner
 	scores       []float32 // tokens × tokens
 	keys         []float32 // of a head, packed for the kernel
+	mean         []float32
 	bytes        []uint8
 	units, zeros [MaxTokens]float32
 	acc          [blocks * MaxTokens * kernel.Column]int32
@@ -31,12 +32,12 @@ func newScratch(t *Meta) *scratch {
 	f := func(n int) []float32 { return make([]float32, MaxTokens*n) }
 	inner := max(t.Inner, 3*t.Width)
 	return &scratch{
-		x: f(t.Width), y: f(t.Width), heads: f(t.Width), qkv: f(3 * t.Width), inner: f(t.Inner), scores: f(MaxTokens), keys: f(headWidth),
+		x: f(t.Width), y: f(t.Width), heads: f(t.Width), qkv: f(3 * t.Width), inner: f(t.Inner), scores: f(MaxTokens), keys: f(headWidth), mean: make([]float32, t.Width),
 		bytes: make([]uint8, MaxTokens*inner), nothing: make([]float32, t.Width),
 	}
 }
 
-// Logits are what a model says of a sentence.
+// Logits are what a model says of a sentence. Where an early exit answers, those of grounds are -Inf: it knows none.
 type Logits [NumOutputs]float32
 
 // Read gives what the model says of a sentence that stands alone.
@@ -45,18 +46,58 @@ func (m *Model) Read(sentence string) Logits { return m.ReadIn("", sentence, "")
 // ReadIn gives what the model says of a sentence between what stands before and after it. All of it is read, and the answer is about
 // the sentence: the mean over its tokens. Of a passage that is too long what is farthest before is not looked at, then what is last.
 func (m *Model) ReadIn(before, sentence, after string) (out Logits) {
+	stopped := false
+	m.read(before, sentence, after, &out, func(i int, z *[len(Heads)]float32) bool {
+		if stopped = m.Meta.Stop(i, z); stopped {
+			copy(out[:], z[:])
+		}
+		return stopped
+	})
+	if stopped {
+		for i := len(Heads); i < len(out); i++ {
+			out[i] = float32(math.Inf(-1))
+		}
+	}
+	return out
+}
+
+// Depths gives what each early exit and all layers say of a sentence: what stops are chosen by.
+func (m *Model) Depths(before, sentence, after string) (exits [][len(Heads)]float32, all Logits) {
+	m.read(before, sentence, after, &all, func(_ int, z *[len(Heads)]float32) bool {
+		exits = append(exits, *z)
+		return false
+	})
+	return exits, all
+}
+
+// Stop tells whether an early exit's logits are low enough for all heads.
+func (t *Meta) Stop(exit int, z *[len(Heads)]float32) bool {
+	if exit >= len(t.Stops) {
+		return false
+	}
+	for h, stop := range t.Stops[exit] {
+		if float64(z[h]) >= stop {
+			return false
+		}
+	}
+	return true
+}
+
+func (m *Model) read(before, sentence, after string, out *Logits, early func(exit int, z *[len(Heads)]float32) (stop bool)) {
 	s := m.pool.Get().(*scratch)
 	defer m.pool.Put(s)
 	ids, from, to := m.pieces.passage(s.ids[:0], before, sentence, after, MaxTokens)
 	s.ids = ids
-	m.forward(s, from, to, out[:])
-	return out
+	m.forward(s, from, to, out, early)
 }
 
-// Grounds are the likeliest, and others that are likelier than not, at most three in all.
+// Grounds are the likeliest, and others that are likelier than not, at most three in all; none where an early exit answered.
 func (l *Logits) Grounds() (out []audit.Ground) {
 	of := l[len(Heads):]
 	top := slices.Index(of, slices.Max(of))
+	if math.IsInf(float64(of[top]), -1) {
+		return nil
+	}
 	out = append(out, audit.Grounds[top])
 	for i, z := range of {
 		if i != top && z > 0 && len(out) < 3 {
@@ -79,8 +120,8 @@ func (m *Model) English(sentence string) bool {
 	return 4*known > 3*words
 }
 
-// forward reads s.ids; the answer is about those in from..to and the marks of beginning and end.
-func (m *Model) forward(s *scratch, from, to int, out []float32) {
+// forward reads s.ids, until early stops it; the answer is about those in from..to and the marks of beginning and end.
+func (m *Model) forward(s *scratch, from, to int, out *Logits, early func(exit int, z *[len(Heads)]float32) (stop bool)) {
 	d, n := m.Meta.Width, len(s.ids)
 	rows := kernel.Up(n, kernel.Tile)
 	clear(s.x[:rows*d]) // rows that fill up a tile
@@ -98,6 +139,7 @@ func (m *Model) forward(s *scratch, from, to int, out []float32) {
 		keys := n
 		if i == len(m.layers)-1 {
 			n = s.keep(n, from, to, d)
+			from, to = 1, n-1
 			rows = kernel.Up(n, kernel.Tile)
 		}
 		m.attend(s, keys, rows)
@@ -107,28 +149,54 @@ func (m *Model) forward(s *scratch, from, to int, out []float32) {
 		kernel.GELU(s.inner[:rows*m.Meta.Inner])
 		s.linear(&l.down, s.y, s.inner, rows)
 		s.addNorms(&l.end, n, d)
-	}
-	// The mean over tokens, then one matrix.
-	pooled := s.y[:d]
-	clear(pooled)
-	for i := range n {
-		for k, v := range s.x[i*d:][:d] {
-			pooled[k] += v
+		if i < len(m.exits) {
+			var z [len(Heads)]float32
+			s.pool(n, from, to, d)
+			s.answer(z[:], m.exits[i].weights, m.exits[i].bias)
+			if early(i, &z) {
+				return
+			}
 		}
 	}
-	copy(out, m.outBias)
-	for k := range pooled {
-		v := pooled[k] / float32(n)
-		for c, w := range m.out[k*len(m.outBias):][:len(m.outBias)] {
+	s.pool(n, from, to, d)
+	s.answer(out[:], m.out, m.outBias)
+}
+
+// pool takes the mean over the tokens that the answer is about.
+func (s *scratch) pool(n, from, to, d int) {
+	clear(s.mean)
+	count := 0
+	for i := range n {
+		if !asked(i, n, from, to) {
+			continue
+		}
+		count++
+		for k, v := range s.x[i*d:][:d] {
+			s.mean[k] += v
+		}
+	}
+	for k := range s.mean {
+		s.mean[k] /= float32(count)
+	}
+}
+
+// answer makes logits of the mean: one matrix.
+func (s *scratch) answer(out, weights, bias []float32) {
+	copy(out, bias)
+	for k, v := range s.mean {
+		for c, w := range weights[k*len(bias):][:len(bias)] {
 			out[c] += float32(v * w)
 		}
 	}
 }
 
+// asked tells whether the answer is about token i of n: it is in from..to, or the first or last.
+func asked(i, n, from, to int) bool { return i == 0 || from <= i && i < to || i == n-1 }
+
 // keep moves the tokens that the answer is about to the front, with what they ask the others: what the last layer makes of those is not looked at.
 func (s *scratch) keep(n, from, to, d int) (kept int) {
 	for i := range n {
-		if i > 0 && i < from || i >= to && i < n-1 {
+		if !asked(i, n, from, to) {
 			continue
 		}
 		copy(s.x[kept*d:][:d], s.x[i*d:][:d])

@@ -1,5 +1,8 @@
-// Package encoder is a small transformer (a few layers of MiniLM, Wang et al. 2020, fine-tuned and distilled) that runs in the
-// process, in whole numbers of a byte: what the classifier asks about sentences that it is in doubt about.
+// Package encoder is a small transformer (MiniLM, Wang et al. 2020, fine-tuned) that runs in the process, in whole numbers of a byte:
+// what the classifier asks about sentences that it is in doubt about.
+//
+// After each of the first layers an early exit (Xin et al. 2020, DeeBERT) says what the whole model is going to say: of most ordinary
+// sentences "surely not" to all heads, and no more layers are read.
 //
 // A sentence becomes at most [MaxTokens] pieces of words. Weights are bytes, a scale an output; activations are bytes, a
 // scale a token, measured anew before each matrix. Attention, norms and GELU are float32. The same text gives
@@ -50,6 +53,7 @@ type Meta struct {
 	Name    string   `json:"name"`
 	Trained string   `json:"trained"` // what it was made of, in words
 	Layers  int      `json:"layers"`
+	Exits   int      `json:"exits"` // early ones: after layer 1, after layer 2, …
 	Width   int      `json:"width"` // numbers of a token
 	Inner   int      `json:"inner"` // numbers of a token between the two matrices of a layer's second half
 	Pieces  int      `json:"pieces"`
@@ -59,6 +63,9 @@ type Meta struct {
 	Decides []Scale `json:"decides"`
 	// Efforts are what it may cost, and what is answered then.
 	Efforts []Effort `json:"efforts"`
+	// Stops are, of each early exit, the logits of the heads of Decides: where all are below, nothing more is read and the logits of the exit
+	// are the answer. Below each threshold. Empty: all layers are read.
+	Stops [][]float64 `json:"stops,omitempty"`
 	// Classifier is the version of the model that it was calibrated with: whose doubts are asked about.
 	Classifier string `json:"classifier"`
 }
@@ -74,6 +81,9 @@ type Scale struct {
 func (s Scale) Probability(logit float32) float64 {
 	return 1 / (1 + math.Exp(-(float64(s.A*float64(logit)) + s.B)))
 }
+
+// Logit of a probability.
+func (s Scale) Logit(p float64) float64 { return (math.Log(p/(1-p)) - s.B) / s.A }
 
 // Short is the name of the effort for short texts, whatever the effort for others is.
 const Short = "short"
@@ -119,6 +129,7 @@ type Model struct {
 	layers    []layer
 	out       []float32 // Width × outputs
 	outBias   []float32
+	exits     []exit
 	pool      sync.Pool // *scratch
 }
 
@@ -128,6 +139,9 @@ type layer struct {
 	attention, join, up, down linear
 	mid, end                  normal
 }
+
+// exit is what an early exit makes of the mean over tokens.
+type exit struct{ weights, bias []float32 } // Width × Heads
 
 // linear is y = x·Wᵀ + bias, W packed for the kernel.
 type linear struct {
@@ -157,9 +171,9 @@ func decode(file []byte) (*Model, error) {
 	}
 	c := &cursor{rest: parts}
 	t := &m.Meta
-	if t.Layers < 1 || t.Layers > 24 || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < kernel.Column || t.Inner > 4096 || t.Inner%kernel.Column != 0 ||
+	if t.Layers < 1 || t.Layers > 24 || t.Exits < 0 || t.Exits >= t.Layers || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < kernel.Column || t.Inner > 4096 || t.Inner%kernel.Column != 0 ||
 		t.Pieces <= lastID || t.Pieces > 1<<17 || len(t.Outputs) != NumOutputs {
-		return nil, fmt.Errorf("sizes: %d layers, width %d, inner %d, %d pieces, %d outputs", t.Layers, t.Width, t.Inner, t.Pieces, len(t.Outputs))
+		return nil, fmt.Errorf("sizes: %d layers, %d early exits, width %d, inner %d, %d pieces, %d outputs", t.Layers, t.Exits, t.Width, t.Inner, t.Pieces, len(t.Outputs))
 	}
 	vocabulary := c.text(1 << 24)
 	if c.err == nil && strings.Count(vocabulary, "\n")+1 != t.Pieces {
@@ -202,6 +216,21 @@ func (t *Meta) validate() error {
 		for _, a := range e.Heads {
 			if !modelfile.Finite(a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Context) || !(a.Threshold > 0 && a.Threshold <= 1) {
 				return fmt.Errorf("effort %s: %+v", e.Name, a)
+			}
+		}
+	}
+	if len(t.Stops) > 0 && len(t.Stops) != t.Exits {
+		return fmt.Errorf("stops of %d early exits, there are %d", len(t.Stops), t.Exits)
+	}
+	for i, stops := range t.Stops {
+		if len(stops) != len(t.Decides) || !modelfile.Finite(stops...) {
+			return fmt.Errorf("stops of early exit %d: %v, want %d finite numbers", i+1, stops, len(t.Decides))
+		}
+		for h, stop := range stops {
+			for _, e := range t.Efforts {
+				if p := t.Decides[h].Probability(float32(stop)); e.Heads[h].Threshold < 1 && p > e.Heads[h].Threshold {
+					return fmt.Errorf("early exit %d stops at %g of %s, where effort %s answers yes", i+1, stop, t.Decides[h].Head, e.Name)
+				}
 			}
 		}
 	}
@@ -290,4 +319,7 @@ func (c *cursor) sections(m *Model) {
 		})
 	}
 	m.out, m.outBias = c.floats(t.Width*len(t.Outputs)), c.floats(len(t.Outputs))
+	for range t.Exits {
+		m.exits = append(m.exits, exit{c.floats(t.Width * len(Heads)), c.floats(len(Heads))})
+	}
 }

@@ -44,11 +44,7 @@ var efforts = []encoder.Effort{
 		alike(-0.5, -2), alike(-0.5, -2), alike(-0.5, -2), unasked,
 	}},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
-	{Name: encoder.Short, Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -4, Logit: -9}, Unnamed: encoder.Doubt{First: -4, Logit: -9}, Context: -2},
-		alike(-4, -6),
-		alike(-4, -5), alike(-4, -5), alike(-4, -5), always,
-	}},
+	{Name: encoder.Short, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, always}},
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
@@ -56,6 +52,7 @@ type EncoderResult struct {
 	File   []byte
 	Meta   encoder.Meta
 	Tuning []EncoderOutcome // of each head and effort
+	Exits  []ExitOutcome
 }
 
 // EncoderOutcome is what an effort finds for a head in the texts that calibrated it.
@@ -88,21 +85,14 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	for _, f := range efforts {
 		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name})
 	}
-	said, err := ask(e, m, rd, rows)
-	if err != nil {
+	meta.Stops = nil
+	if err := res.tune(e, m, rd, rows, r); err != nil {
 		return nil, err
 	}
-	for _, h := range classifier.Heads() {
-		scale, outcomes, err := calibrateHead(h, rows, said, r)
-		if err != nil && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
-			break // texts that say nothing of toxicity: that, and what comes after, stays with the classifier
-		}
-		if err != nil {
+	if e.Meta.Exits > 0 { // early exits are to lose next to nothing of what is found without; then all once more, with them
+		res.stop(e, rd, rows, &r)
+		if err := res.tune(e, m, rd, rows, r); err != nil {
 			return nil, err
-		}
-		meta.Decides, res.Tuning = append(meta.Decides, scale), append(res.Tuning, outcomes...)
-		for n, o := range outcomes {
-			meta.Efforts[n].Heads = append(meta.Efforts[n].Heads, o.Asking)
 		}
 	}
 	if res.File, err = encoder.Retuned(file, *meta); err != nil {
@@ -116,32 +106,64 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	return res, nil
 }
 
+// tune fits the heads, with the early exits that res.Meta has.
+func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, r Recipe) error {
+	meta := &res.Meta
+	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
+	for _, f := range efforts {
+		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name})
+	}
+	said, err := ask(e, m, rd, rows, meta.Stops)
+	if err != nil {
+		return err
+	}
+	for _, h := range classifier.Heads() {
+		scale, outcomes, err := calibrateHead(h, rows, said, r)
+		if err != nil && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
+			return nil // texts that say nothing of toxicity: that, and what comes after, stays with the classifier
+		}
+		if err != nil {
+			return err
+		}
+		meta.Decides, res.Tuning = append(meta.Decides, scale), append(res.Tuning, outcomes...)
+		for n, o := range outcomes {
+			meta.Efforts[n].Heads = append(meta.Efforts[n].Heads, o.Asking)
+		}
+	}
+	return nil
+}
+
 // saying is what the encoder says of a row at an effort: of each head its highest logit, -Inf where it is not asked.
 type saying [classifier.NumHeads]float32
 
 // ask reads all rows at all efforts.
-func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row) (said [][]saying, err error) {
+func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, stops [][]float64) (said [][]saying, err error) {
 	for _, f := range efforts {
 		// Only whom it asks matters here; what it answers does not.
-		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = make([]encoder.Scale, classifier.NumHeads), []encoder.Effort{f}, m.Meta.Version
+		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier, e.Meta.Stops = make([]encoder.Scale, classifier.NumHeads), []encoder.Effort{f}, m.Meta.Version, stops
 		d, err := classifier.NewWithEncoder(m, e, f.Name)
 		if err != nil {
 			return nil, err
 		}
 		of := make([]saying, len(rows))
-		var next atomic.Int64
-		var wg sync.WaitGroup
-		for range runtime.GOMAXPROCS(0) {
-			wg.Go(func() {
-				for i := next.Add(1) - 1; i < int64(len(rows)); i = next.Add(1) - 1 {
-					of[i] = d.Asked(rd.read(rows[i].Text), audit.Output)
-				}
-			})
-		}
-		wg.Wait()
+		each(len(rows), func(i int) { of[i] = d.Asked(rd.read(rows[i].Text), audit.Output) })
 		said = append(said, of)
 	}
 	return said, nil
+}
+
+// each calls f with 0..n, on all processors.
+func each(n int, f func(int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // wanted is what a row says of a head; false where it says nothing, or nothing sure. In ordinary text nothing should be found.
@@ -242,6 +264,9 @@ func (r *EncoderResult) Card() string {
 		p("| %s | %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Threshold,
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
 	}
-	p("\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n")
+	for i, o := range r.Exits {
+		p("\nEarly exit %d, after layer %d: %s of ordinary sentences are read on, and of the sentences that are above a threshold in the end %s are not.", i+1, i+1, Share(o.ReadOn, o.Ordinary), Share(o.Lost, o.Found))
+	}
+	p("\n\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n")
 	return b.String()
 }

@@ -75,7 +75,7 @@ func DefaultRecipe() Recipe {
 			"balanced":    {{0.003, 0.035}, {0.002, 0.02}, harm, harm, harm},
 			"thorough":    {{0.005, 0.05}, {0.003, 0.03}, harm, harm, harm},
 			"full":        {{0.01, 0.06}, {0.006, 0.04}, harm, harm, harm},
-			encoder.Short: {{0.005, 0.05}, {0.002, 0.03}, harm, harm, harm},
+			encoder.Short: {{0.003, 0.035}, {0.002, 0.03}, harm, harm, harm},
 		},
 		Unseen:   []string{"unseen.en", "unseen.de", "unseen.safety.en"},
 		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
