@@ -34,7 +34,7 @@ func alike(first, logit float64) encoder.Asking {
 // of ten, in each; last that for short responses. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -0.5, Logit: 0}, Unnamed: encoder.Doubt{First: 1.09, Logit: 0}, Context: 0.45},
+		{Named: encoder.Doubt{First: 0, Logit: 1}, Unnamed: encoder.Doubt{First: 1.09, Logit: 1}, Context: 0.8},
 		{Named: encoder.Doubt{First: 0, Logit: 1}, Unnamed: encoder.Doubt{First: 1.09, Logit: 1}, Context: never},
 		alike(1.09, 1), alike(1.09, 1), alike(1.09, 1), unasked,
 	}},
