@@ -71,11 +71,11 @@ class Maker:
 
     def unlabelled(self, text):
         """A text of which nothing is known, alone or among others."""
-        nothing = np.zeros(OUTPUTS, np.float32)
+        (item,) = alone([text])
         if self.rng.random() < 0.4 and len(text) < 250:
-            self.among(text, nothing, nothing)
+            self.among(text, item.target, item.weight)
         else:
-            self.add([], text, [], nothing, nothing)
+            self.items.append(item)
 
     def ordinary(self, sentences, weight):
         """A sentence of an ordinary text within its passage, or alone."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Trains the teacher and lets it label texts. Environment: PASSES (2) over the data; COUNT (90000) texts to label; SEED (1);
+# Trains the teacher and lets it label texts. Environment: PASSES over the data (2, of the encoder 1); COUNT (90000) texts to label; SEED (1);
 # SAMPLE to try it on so many rows; OUT (build/teacher); EVENHAND_SHARED, the folder whose data/ holds the public files; DATA overrides all
 # folders. A run that was broken off goes on from its checkpoint. Half an hour on two cores with AMX, three times as long without.
 # With the argument "encoder" it distils a trained teacher into layers and early exits, writes these as the program reads them

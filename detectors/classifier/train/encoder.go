@@ -30,7 +30,7 @@ func alike(first, logit float64) encoder.Asking {
 	return encoder.Asking{Named: d, Unnamed: d, Context: never}
 }
 
-// efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 28 long ordinary texts, in three
+// efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 41 long ordinary texts, in three
 // of ten, in each; last that for short responses. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
@@ -81,11 +81,7 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	})
 	res := &EncoderResult{Meta: e.Meta}
 	meta := &res.Meta
-	meta.Classifier, meta.Decides, meta.Efforts = m.Meta.Version, nil, nil
-	for _, f := range efforts {
-		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name})
-	}
-	meta.Stops = nil
+	meta.Classifier, meta.Stops = m.Meta.Version, nil
 	if err := res.tune(e, m, rd, rows, r); err != nil {
 		return nil, err
 	}

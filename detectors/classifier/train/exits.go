@@ -43,16 +43,18 @@ func (res *EncoderResult) stop(e *encoder.Model, rd *reader, rows []dataset.Row,
 			a := &f.Heads[h]
 			threshold, most = min(threshold, a.Threshold), min(most, a.Context)
 		}
-		for i := range depths {
-			depths[i].found = depths[i].found || scale.Probability(depths[i].all[h]) > threshold
-		}
-		for i := range stops {
-			var found []float64
-			for _, d := range depths {
-				if scale.Probability(d.all[h]) > threshold {
-					found = append(found, float64(d.exits[i][h]))
-				}
+		early := make([][]float64, len(stops)) // what each exit says of what is found
+		for n := range depths {
+			d := &depths[n]
+			if scale.Probability(d.all[h]) <= threshold {
+				continue
 			}
+			d.found = true
+			for i, z := range d.exits {
+				early[i] = append(early[i], float64(z[h]))
+			}
+		}
+		for i, found := range early {
 			slices.Sort(found)
 			at := min(most, scale.Logit(threshold/2))
 			if len(found) > 0 {
