@@ -142,7 +142,7 @@ func TestEvaluationsOfTheJudge(t *testing.T) {
 	defer stop()
 	file := filepath.Join(t.TempDir(), "in.jsonl")
 	var lines strings.Builder
-	for i, said := range []string{"hr She may be too emotional for this.", "hr The weather is fine.", "hr It is garbage.", "finance You are too emotional about money."} {
+	for i, said := range []string{"hr She may be too emotional for this.", "hr The weather is fine.", "hr It is garbage.", "finance The film is too emotional."} {
 		domain, response, _ := strings.Cut(said, " ")
 		fmt.Fprintf(&lines, `{"id":"%d","trace_id":"%032x","span_id":%q,"domain":%q,"response":%q}`+"\n", i, i+1, eventSpan, domain, response)
 	}

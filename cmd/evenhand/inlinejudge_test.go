@@ -45,7 +45,7 @@ func TestJudgeOnRequestByGraphQL(t *testing.T) {
 	admin := strings.TrimSpace(must(t, "", "token", "--data-dir", u.dir, "--tenant", "acme", "--role", "admin"))
 	viewer := strings.TrimSpace(must(t, "", "token", "--data-dir", u.dir, "--tenant", "acme", "--role", "viewer"))
 	vars := map[string]any{"id": audit.DeriveID("asked").String()}
-	u.graphql(admin, `mutation($id:ID!){createLlmInteractionAudit(input:{id:$id,response:"You are too emotional about money."}){id}}`, vars)
+	u.graphql(admin, `mutation($id:ID!){createLlmInteractionAudit(input:{id:$id,response:"The film is too emotional."}){id}}`, vars)
 	u.arrived(1)
 	if _, body := u.graphql(viewer, ask, vars); !strings.Contains(body, `"code":"FORBIDDEN"`) {
 		t.Errorf("a viewer: %s", body)

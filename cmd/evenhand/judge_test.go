@@ -61,7 +61,7 @@ func TestJudgeFromDoorToStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "in.jsonl")
-	write(t, file, `{"id":"chosen","domain":"hr","response":"She may be too emotional for this."}`+"\n"+`{"id":"fine","domain":"hr","response":"The weather is fine."}`+"\n"+`{"id":"other","domain":"finance","response":"You are too emotional about money."}`+"\n")
+	write(t, file, `{"id":"chosen","domain":"hr","response":"She may be too emotional for this."}`+"\n"+`{"id":"fine","domain":"hr","response":"The weather is fine."}`+"\n"+`{"id":"other","domain":"finance","response":"The film is too emotional."}`+"\n")
 	must(t, "", "emit", file, "--data-dir", s.DataDir, "--quiet")
 	tenant := store.New(st.conn, st.chconfig.Database).WithTenant("acme")
 	id := func(given string) audit.ID { return audit.DeriveID("acme", given) }
