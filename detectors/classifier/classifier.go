@@ -146,28 +146,25 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 		var tops [NumHeads]best
 		b.readings = b.readings[:0]
 		var open [NumHeads]doubts
-		any, passed, gates := false, sure, w.graded
+		any, passed := false, sure
 		if side != audit.Output {
 			passed = nil
 		}
-		if passed == nil {
-			gates = w.gates
-		}
 		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
-			if float64(first) < gates.of(named) {
+			if float64(first) < w.gates.of(named) {
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
+			ask := d.asks(w, first, &b.net.heads, named)
 			for h, z := range b.net.heads {
 				if w.decides(Head(h)) {
 					if w.silent(Head(h)) && passed == nil {
 						continue
 					}
-					x, ask := d.doubt(w, Head(h), s, ts, first, z, named)
-					if ask {
+					if x := d.doubt(Head(h), s, ts, first, z); ask[h] {
 						open[h].add(x)
 					} else if passed != nil {
-						passed[h] = max(passed[h], d.grade(w, Head(h), b, text, in.Sentences(side), &x))
+						passed[h] = max(passed[h], d.unasked(text, &x))
 					}
 					continue
 				}
@@ -338,17 +335,6 @@ func (d *Detector) unasked(text string, x *doubt) float64 {
 	return x.probability
 }
 
-// grade gives how sure the encoder is of a sentence that it need not be asked about. In short texts it is asked all the same, and counts
-// half: nothing is found by it.
-func (d *Detector) grade(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) float64 {
-	if w == d.second.short {
-		if d.second.ask(w, h, b, text, sentences, x); x.said != nil {
-			return x.probability / 2
-		}
-	}
-	return d.unasked(text, x)
-}
-
 // Scores looks at every sentence whatever its first score is: for calibration and evaluation, which want
 // a score of each text.
 func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
@@ -364,12 +350,13 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	m.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		m.judge(&b.net, ts, first, named)
 		out.First = max(out.First, first)
+		ask := d.asks(w, first, &b.net.heads, named)
 		for h, z := range b.net.heads {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
 			if w.decides(Head(h)) {
-				x, ask := d.doubt(w, Head(h), s, ts, first, z, named)
-				if ask {
+				x := d.doubt(Head(h), s, ts, first, z)
+				if ask[h] {
 					d.second.ask(w, Head(h), b, text, in.Sentences(side), &x)
 					open[h].add(x)
 				}

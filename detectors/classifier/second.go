@@ -15,8 +15,8 @@ import (
 // EncoderRule is the rule that findings name where the encoder decided.
 const EncoderRule = ID + ".encoder"
 
-// ShortText is the most bytes of a response that the encoder reads at every effort, but for sentences that the model rules out: in a short
-// answer they are all that there is, and reading them costs a millisecond or two.
+// ShortText is the most bytes of a response that the encoder reads at every effort, but for sentences that the model is sure of: in a short
+// answer they are all that there is, and reading one to the end costs a millisecond.
 const ShortText = passageSize
 
 // second is what decides about English sentences that the model is in doubt about, or answers yes to.
@@ -30,18 +30,14 @@ type second struct {
 // way is what an effort asks for.
 type way struct {
 	encoder.Effort
-	gates  gates // for what may be found
-	graded gates // for silent heads as well, which are only asked how sure they are
+	gates gates
 }
 
 func newWay(m *Model, e encoder.Effort) way {
 	closed := gates{m.Meta.Gate, m.Meta.Gate}
-	w := way{e, closed, closed}
-	for h, a := range e.Heads {
-		w.graded.open(a)
-		if !w.silent(Head(h)) {
-			w.gates.open(a)
-		}
+	w := way{e, closed}
+	for _, a := range e.Heads {
+		w.gates.open(a)
 	}
 	return w
 }
@@ -95,15 +91,28 @@ type doubt struct {
 	yes   bool // the classifier's answer
 }
 
-// doubt gives a window, and tells whether the encoder is asked about it.
-func (d *Detector) doubt(w *way, h Head, s detectors.Sentence, ts []token, first, logit float32, named bool) (x doubt, ask bool) {
+// doubt gives a window with the model's answer for a head.
+func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, first, logit float32) doubt {
 	p, yes := d.model.answer(h, first, logit)
-	x = doubt{best: best{sentence: s, from: int(ts[0].start), probability: p}, to: ts[len(ts)-1].end, logit: logit, yes: yes}
-	from := w.Heads[h].Unnamed
-	if named {
-		from = w.Heads[h].Named
+	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: p}, to: ts[len(ts)-1].end, logit: logit, yes: yes}
+}
+
+// asks tells for which heads the encoder is asked about a window with these logits.
+func (d *Detector) asks(w *way, first float32, logits *[NumHeads]float32, named bool) (ask [NumHeads]bool) {
+	for h := range w.Heads {
+		from := w.Heads[h].Unnamed
+		if named {
+			from = w.Heads[h].Named
+		}
+		_, yes := d.model.answer(Head(h), first, logits[h])
+		ask[h] = yes || float64(first) >= from.First && float64(logits[h]) > from.Logit
 	}
-	return x, yes || float64(first) >= from.First && float64(logit) > from.Logit
+	if w.Together && slices.Contains(ask[:], true) {
+		for h := range w.Heads {
+			ask[h] = true
+		}
+	}
+	return ask
 }
 
 // doubts are the strongest of a text. More are not asked about, so that no text costs more than four sentences.
@@ -210,9 +219,10 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logits [NumHeads
 	var open [NumHeads]doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
+		ask := d.asks(w, first, &b.net.heads, named)
 		for h := range w.Heads {
-			if x, ask := d.doubt(w, Head(h), s, ts, first, b.net.heads[h], named); ask {
-				open[h].add(x)
+			if ask[h] {
+				open[h].add(d.doubt(Head(h), s, ts, first, b.net.heads[h]))
 			}
 		}
 	})

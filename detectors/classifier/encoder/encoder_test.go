@@ -212,8 +212,8 @@ func TestDecodeRefuses(t *testing.T) {
 	for name, change := range map[string]func(*Meta){
 		"sizes": func(m *Meta) { m.Width = 31 }, "one more layer": func(m *Meta) { m.Layers++ }, "one layer less": func(m *Meta) { m.Layers-- },
 		"pieces": func(m *Meta) { m.Pieces-- }, "outputs": func(m *Meta) { m.Outputs = append([]string{"other"}, m.Outputs[1:]...) },
-		"threshold":       func(m *Meta) { m.Efforts = []Effort{{"x", []Asking{{Threshold: 2}, {Threshold: 0.5}}}} },
-		"one head":        func(m *Meta) { m.Efforts = []Effort{{"x", []Asking{{Threshold: 0.5}}}} },
+		"threshold":       func(m *Meta) { m.Efforts = []Effort{{Name: "x", Heads: []Asking{{Threshold: 2}, {Threshold: 0.5}}}} },
+		"one head":        func(m *Meta) { m.Efforts = []Effort{{Name: "x", Heads: []Asking{{Threshold: 0.5}}}} },
 		"another head":    func(m *Meta) { m.Decides = []Scale{{Head: "toxicity", A: 1}} },
 		"early exits":     func(m *Meta) { m.Exits = m.Layers },
 		"stops of one":    func(m *Meta) { m.Stops = m.Stops[:1] },

@@ -92,6 +92,8 @@ const Short = "short"
 type Effort struct {
 	Name  string   `json:"name"`
 	Heads []Asking `json:"heads"` // in the order of Decides
+	// Together: what is asked about for one head is answered for all.
+	Together bool `json:"together,omitempty"`
 }
 
 // Asking is what an effort does for one head.

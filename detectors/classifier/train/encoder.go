@@ -20,7 +20,7 @@ const never = 1e3
 
 var (
 	everything = encoder.Doubt{First: -never, Logit: -never}
-	unasked    = alike(never, never)
+	unasked    = alike(never, never) // answers where another head asks
 	always     = alike(-never, -never)
 )
 
@@ -30,8 +30,12 @@ func alike(first, logit float64) encoder.Asking {
 	return encoder.Asking{Named: d, Unnamed: d, Context: never}
 }
 
+// The places in efforts of the one that asks about everything, and of short: what full does not ask about for a head, that does.
+const full, short = 2, 3
+
 // efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 41 long ordinary texts, in three
-// of ten, in each; last that for short responses. Heads are in the order of the classifier's.
+// of ten, in each; last that for short responses, where it is asked in 45 of a hundred ordinary ones and one in 200 of those that it
+// finds something in is missed. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: 0, Logit: 1}, Unnamed: encoder.Doubt{First: 1.09, Logit: 1}, Context: 0.8},
@@ -44,7 +48,10 @@ var efforts = []encoder.Effort{
 		alike(-0.5, -2), alike(-0.5, -2), alike(-0.5, -2), unasked,
 	}},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
-	{Name: encoder.Short, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, always}},
+	{Name: encoder.Short, Together: true, Heads: []encoder.Asking{
+		{Named: encoder.Doubt{First: -4, Logit: -10.7}, Unnamed: encoder.Doubt{First: -4, Logit: -10.7}, Context: -2},
+		alike(-4, -5.4), alike(-4, -6.2), alike(-4, -8.2), alike(-4, -5.6), unasked,
+	}},
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
@@ -107,7 +114,7 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader
 	meta := &res.Meta
 	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
 	for _, f := range efforts {
-		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name})
+		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name, Together: f.Together})
 	}
 	said, err := ask(e, m, rd, rows, meta.Stops)
 	if err != nil {
@@ -187,9 +194,9 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 	var js []judged
 	for i := range rows {
 		yes, known := wanted(&rows[i], h, &r)
-		z := said[len(said)-2][i][h] // full, and short where that does not ask
+		z := said[full][i][h]
 		if math.IsInf(float64(z), 0) {
-			z = said[len(said)-1][i][h]
+			z = said[short][i][h]
 		}
 		if known && !math.IsInf(float64(z), 0) {
 			j := judged{}
@@ -214,11 +221,11 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 			if z := said[n][i][h]; !math.IsInf(float64(z), 0) {
 				p = scale.Probability(z)
 			}
-			switch short := len(row.Text) <= classifier.ShortText; {
+			switch alone := len(row.Text) <= classifier.ShortText; {
 			case !known:
 			case yes:
 				right = append(right, p)
-			case r.ordinary(row.Source) && short == (f.Name == encoder.Short): // long ones have more sentences to be wrong about
+			case r.ordinary(row.Source) && alone == (n == short): // long ones have more sentences to be wrong about
 				if ordinary = append(ordinary, p); p > 0 {
 					out.OrdinaryAsked++
 				}
@@ -251,7 +258,7 @@ func (r *EncoderResult) Card() string {
 	p("It decides English sentences that the classifier is in doubt about or holds for biased, toxic or harmful, and tells the ground of bias. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
 	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
-	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText)
+	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
 		if a.Named == unasked.Named {
