@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
@@ -275,3 +276,20 @@ func TestAnEncoderOfAnotherClassifierIsRefused(t *testing.T) {
 }
 
 func BenchmarkOrdinaryTextWithEncoder(b *testing.B) { ordinaryText(b, withEncoder(b, "balanced")) }
+
+// BenchmarkShortResponses reads the sentences of an ordinary text one by one, as if each were a response.
+func BenchmarkShortResponses(b *testing.B) {
+	d := withEncoder(b, "balanced")
+	var ins []*detectors.Input
+	for sentence := range strings.SplitAfterSeq(ordinary, ". ") {
+		in := detectortest.Analyzer(b, d).Prepare(detectortest.Interaction("", sentence))
+		in.Sentences(audit.Output)
+		ins = append(ins, in)
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		_, _ = d.Detect(b.Context(), ins[i%len(ins)])
+		i++
+	}
+}
