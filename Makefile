@@ -45,7 +45,7 @@ sim: ## alarms on made-up traffic of 1,920 cells: false alarms a day, hours unti
 eval: build ## judge rules and classifier on the labelled texts of this repository (DATA="files or folders", HTML=page.html)
 	@$(BIN) eval $${DATA:-detectors/classifier/data} $(if $(HTML),--html $(HTML))
 
-teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (half an hour with AMX; goes on where it stopped)
+teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (three quarters of an hour with AMX; goes on where it stopped)
 	@tools/train/run.sh
 
 encoder: ## distil the teacher into the encoder that ships, and calibrate it (after `make teacher`; three quarters of an hour with AMX)

@@ -104,8 +104,9 @@ func (d *Detector) asks(w *way, first float32, logits *[NumHeads]float32, named 
 		if named {
 			from = w.Heads[h].Named
 		}
-		_, yes := d.model.answer(Head(h), first, logits[h])
-		ask[h] = yes || float64(first) >= from.First && float64(logits[h]) > from.Logit
+		if ask[h] = float64(first) >= from.First && float64(logits[h]) > from.Logit; !ask[h] {
+			_, ask[h] = d.model.answer(Head(h), first, logits[h])
+		}
 	}
 	if w.Together && slices.Contains(ask[:], true) {
 		for h := range w.Heads {

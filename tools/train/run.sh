@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Trains the teacher and lets it label texts. Environment: PASSES over the data (2, of the encoder 1); COUNT (90000) texts to label; SEED (1);
+# Trains the teacher and lets it label texts. Environment: PASSES over the data (2, of the encoder 1); COUNT (300000) texts to label; SEED (1);
 # SAMPLE to try it on so many rows; OUT (build/teacher); EVENHAND_SHARED, the folder whose data/ holds the public files; DATA overrides all
-# folders. A run that was broken off goes on from its checkpoint. Half an hour on two cores with AMX, three times as long without.
+# folders. A run that was broken off goes on from its checkpoint. Three quarters of an hour on two cores with AMX, three times as long without.
 # With the argument "encoder" it distils a trained teacher into layers and early exits, writes these as the program reads them
 # (OUT/encoder.bin, and golden values for its test), and has them calibrated: detectors/classifier/encoder/model.bin. Three quarters of an hour.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
@@ -33,4 +33,4 @@ if [ "${1:-}" = encoder ]; then
   exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" --encoder "$out/encoder.bin" --out detectors/classifier/encoder/model.bin
 fi
 [ -e "$out/teacher.npz" ] || python teacher.py train "${learn[@]}" --ordinary "$ordinary"
-python teacher.py label "${data[@]}" --out "$out" --seed "${SEED:-1}" --labels "$out/labels.jsonl" --count "${COUNT:-90000}"
+python teacher.py label "${data[@]}" --out "$out" --seed "${SEED:-1}" --labels "$out/labels.jsonl" --count "${COUNT:-300000}"

@@ -34,7 +34,7 @@ func alike(first, logit float64) encoder.Asking {
 const full, short = 2, 3
 
 // efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 41 long ordinary texts, in three
-// of ten, in each; last that for short responses, where it is asked in 45 of a hundred ordinary ones and one in 200 of those that it
+// of ten, in each; last that for short responses, where it is asked in 42 of a hundred ordinary ones and one in 200 of those that it
 // finds something in is missed. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
@@ -221,11 +221,11 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 			if z := said[n][i][h]; !math.IsInf(float64(z), 0) {
 				p = scale.Probability(z)
 			}
-			switch alone := len(row.Text) <= classifier.ShortText; {
+			switch brief := len(row.Text) <= classifier.ShortText; {
 			case !known:
 			case yes:
 				right = append(right, p)
-			case r.ordinary(row.Source) && alone == (n == short): // long ones have more sentences to be wrong about
+			case r.ordinary(row.Source) && brief == (n == short): // long ones have more sentences to be wrong about
 				if ordinary = append(ordinary, p); p > 0 {
 					out.OrdinaryAsked++
 				}
