@@ -48,11 +48,17 @@ eval: build ## judge rules and classifier on the labelled texts of this reposito
 teacher: ## fine-tune the encoder and let it label texts for `evenhand train` (three quarters of an hour with AMX; goes on where it stopped)
 	@tools/train/run.sh
 
-encoder: ## distil the teacher into the encoder that ships, and calibrate it (after `make teacher`; three quarters of an hour with AMX)
+classifier: ## the classifier, from labels and the teacher's (after `make vectors teacher`; ten minutes)
+	@tools/train/run.sh classifier
+
+encoder: ## distil the teacher into the encoder that ships, and calibrate it (after `make teacher classifier`; three quarters of an hour with AMX)
 	@tools/train/run.sh encoder
 
 vectors: ## vectors of single words from the encoder, for `evenhand train --vectors` (minutes)
 	@tools/train/run.sh vectors
+
+models: ## all that is learnt, anew: vectors, teacher, classifier, encoder, one after the other (two hours with AMX)
+	@for step in vectors "" classifier encoder; do tools/train/run.sh $$step || exit; done
 
 crash: engine ## kill, pause, cut and hide everything under load and prove that nothing is lost or doubled (2 minutes; LONG=1: 60)
 	@LONG=$(LONG) tools/crash.sh
@@ -74,4 +80,4 @@ generate: ## rewrite generated files and golden files
 clean: ## delete what was built
 	rm -rf bin
 
-.PHONY: help build engine up demo test race fuzz bench bench-scan sim eval teacher encoder vectors crash soak check lint generate clean
+.PHONY: help build engine up demo test race fuzz bench bench-scan sim eval teacher classifier encoder vectors models crash soak check lint generate clean

