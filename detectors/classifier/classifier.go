@@ -161,9 +161,10 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 					if w.silent(Head(h)) && passed == nil {
 						continue
 					}
-					if x := d.doubt(Head(h), s, ts, first, z); ask[h] {
-						open[h].add(x)
+					if ask[h] {
+						open[h].add(d.doubt(Head(h), s, ts, first, z))
 					} else if passed != nil {
+						x := d.doubt(Head(h), s, ts, first, z)
 						passed[h] = max(passed[h], d.unasked(text, &x))
 					}
 					continue

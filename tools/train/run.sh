@@ -5,7 +5,7 @@
 # With the argument "encoder" it distils a trained teacher into layers and early exits, writes these as the program reads them
 # (OUT/encoder.bin, and golden values for its test), and has them calibrated: detectors/classifier/encoder/model.bin. Three quarters of an hour.
 # With the argument "classifier" the classifier learns from labels and from what the teacher labelled: detectors/classifier/model.bin. Ten minutes
-# on one core; the encoder is calibrated anew afterwards.
+# on one core. The encoder has to be calibrated with it then: "encoder", or its last command alone where OUT/encoder.bin is there.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -20,7 +20,7 @@ const never = 1e3
 
 var (
 	everything = encoder.Doubt{First: -never, Logit: -never}
-	unasked    = alike(never, never) // answers where another head asks
+	unasked    = alike(never, never) // answers with the others where an effort is Together
 	always     = alike(-never, -never)
 )
 
@@ -33,8 +33,8 @@ func alike(first, logit float64) encoder.Asking {
 // The places in efforts of the one that asks about everything, and of short: what full does not ask about for a head, that does.
 const full, short = 2, 3
 
-// efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 41 long ordinary texts, in three
-// of ten, in each; last that for short responses, where it is asked in 42 of a hundred ordinary ones and one in 200 of those that it
+// efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 45 long ordinary texts, in a
+// quarter, in each; last that for short responses, where it is asked in two of five ordinary ones and one in 200 of those that it
 // finds something in is missed. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
