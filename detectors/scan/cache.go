@@ -17,16 +17,23 @@ import (
 // All goroutines share one cache. Reading takes no lock: an entry is published atomically after the
 // state it leads to. When the cache is full, each goes on in its successor and takes its own state
 // along; nothing depends on what a cache holds.
+//
+// What a step costs is waiting for the entry, since a few thousand states are far more than the nearest
+// memory holds. So an entry is 16 bits, and what each state does at the characters of most texts fills
+// one cache line, those of all states lying together; the other symbols' entries lie behind.
 type cache struct {
-	p       *program
-	columns uint32
-	table   []uint32 // row by row; see entry
-	far     []uint64 // entries of symbols beyond the columns, by hash; see farSlot
-	states  []state  // by number of the row
+	p      *program
+	ascii  [256]column // of each byte; undecoded's for those that are not ASCII
+	column []column    // of each symbol that has one
+	table  []uint32    // entries, two in each; see column
+	far    []uint64    // entries of symbols without a column, by hash; see farSlot
+	states []state     // by number
+	told   uint32      // the numbers from 1 to told are those of states that have found something
 
 	mu       sync.Mutex // guards what follows, and all writing
-	n        int        // rows in use
-	rows     map[string]uint32
+	n, nTold uint32     // the last numbers given away, of states above told and up to it
+	numbers  map[string]uint32
+	lists    map[string][]uint32 // what states have found, by content: many have found the same
 	closer   *closer
 	key      []byte
 	outs     []uint32
@@ -36,48 +43,62 @@ type cache struct {
 	fromBase map[[2]uint32]crossed // by base and class
 }
 
-// An entry of the table is where the row of the next state begins, so that a step is one addition and
-// one load. 0 is "not known yet".
+// column says where the entries of a symbol are: that of the state n is the half of table[n*stride+offset]
+// that the shift brings to the right. An entry is the number of the next state, and 0 "not known yet".
+type column struct {
+	offset uint32
+	stride uint16
+	shift  uint16
+}
+
+// Every symbol has a column, up to maxColumns of them; that is enough for ASCII. Patterns in many scripts may
+// tell thousands of characters apart. Their entries lie in a hash table that forgets: a lost one is computed again.
 const (
-	matched = 1 << 31 // parts ended before the symbol that was stepped over
-	rowBits = matched - 1
+	nearColumns = 32 // of the symbols of most texts: 64 bytes for each state
+	maxColumns  = 144
+	farBits     = 15        // the hash table has 1<<farBits entries
+	mostStates  = 1<<16 - 1 // so many can be told apart in an entry, with 0
+	entryBits   = 1<<16 - 1
+	leastTold   = lanes + 2 // for where a walk is, and one step
+	toldOf16    = 3         // of 16 states have found something; in texts that people write rather fewer
 )
 
-// A row has a column for every symbol, up to maxColumns of them; that is enough for ASCII. Patterns in
-// many scripts may tell thousands of characters apart. Entries beyond the columns lie in a hash table
-// that forgets: a lost one is computed again.
-const (
-	maxColumns = 144
-	farBits    = 15      // the hash table has 1<<farBits entries
-	mostStates = 1 << 16 // so many rows can be told apart there
-)
+// columnsFor is the number of columns, a multiple of a cache line.
+func columnsFor(a *alphabet) int { return min((a.size+nearColumns-1)&^(nearColumns-1), maxColumns) }
 
-// columnsFor is the width of a row, a multiple of a cache line.
-func columnsFor(a *alphabet) int { return min((a.size+15)&^15, maxColumns) }
-
-// state is written before its row is published, and never after.
+// state is written before its number is published, and never after.
 type state struct {
 	key   string   // see keyOf; enough to make the state anew
 	found []uint32 // parts that ended before the last symbol
 }
 
-// newCache makes an empty cache. The first row belongs to no state, the second to the beginning of a
-// text.
+// newCache makes a cache that knows the beginning of a text alone.
 func newCache(p *program, maxStates int) *cache {
-	columns := columnsFor(p.alphabet)
+	columns, numbers := columnsFor(p.alphabet), uint32(maxStates)+1
 	c := &cache{
 		p:        p,
-		columns:  uint32(columns),
-		table:    make([]uint32, maxStates*columns),
-		states:   make([]state, maxStates),
-		n:        1,
-		rows:     map[string]uint32{},
+		column:   make([]column, min(p.alphabet.size, columns)),
+		table:    make([]uint32, int(numbers)*columns/2),
+		states:   make([]state, numbers),
+		told:     max(uint32(maxStates)*toldOf16/16, leastTold),
+		numbers:  map[string]uint32{},
+		lists:    map[string][]uint32{},
 		fromBase: map[[2]uint32]crossed{},
 		closer:   newCloser(p.inst),
+	}
+	for symbol := range uint32(len(c.column)) {
+		at := &c.column[symbol]
+		if *at = (column{symbol / 2, nearColumns / 2, uint16(symbol % 2 * 16)}); symbol >= nearColumns {
+			at.offset, at.stride = (numbers*nearColumns+symbol-nearColumns)/2, uint16(columns-nearColumns)/2
+		}
+	}
+	for b, class := range p.alphabet.ascii {
+		c.ascii[b] = c.column[class]
 	}
 	if p.alphabet.size > columns {
 		c.far = make([]uint64, 1<<farBits)
 	}
+	c.n = c.told
 	c.key = keyOf(c.key, baseBegin, nil, nil)
 	c.intern()
 	return c
@@ -88,48 +109,72 @@ func (c *cache) grown(maxStates int) *cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := newCache(c.p, maxStates)
-	for i := range c.table {
-		g.table[i] = atomic.LoadUint32(&c.table[i])
+	number := func(n uint32) uint32 {
+		if n > c.told {
+			n += g.told - c.told
+		}
+		return n
 	}
-	copy(g.states, c.states[:c.n])
-	g.rows, g.n = maps.Clone(c.rows), c.n
-	g.fromBase = maps.Clone(c.fromBase)
+	for from := uint32(1); from <= c.n; from++ {
+		if from > c.nTold && from <= c.told {
+			continue
+		}
+		to := number(from)
+		g.states[to] = c.states[from]
+		for symbol, at := range c.column {
+			if next := at.of(c.table, from); next != 0 {
+				g.column[symbol].publish(g.table, to, number(next))
+			}
+		}
+	}
+	for key, n := range c.numbers {
+		g.numbers[key] = number(n)
+	}
+	g.n, g.nTold = number(c.n), c.nTold
+	g.lists, g.fromBase = maps.Clone(c.lists), maps.Clone(c.fromBase)
 	return g
 }
 
-// begin is the row of the beginning of a text.
-func (c *cache) begin() uint32 { return c.columns }
+// begin is the state of the beginning of a text.
+func (c *cache) begin() uint32 { return c.told + 1 }
 
-// stateAt is the state of a row.
-func (c *cache) stateAt(row uint32) state { return c.states[row/c.columns] }
+// of reads the entry of a state.
+func (at column) of(table []uint32, n uint32) uint32 {
+	return atomic.LoadUint32(&table[n*uint32(at.stride)+at.offset]) >> (at.shift & 31) & entryBits
+}
+
+// publish writes the entry of a state. Calls hold cache.mu.
+func (at column) publish(table []uint32, n, e uint32) {
+	atomic.OrUint32(&table[n*uint32(at.stride)+at.offset], e<<(at.shift&31)) // written once: it was 0
+}
 
 // entry reads one entry.
-func (c *cache) entry(row uint32, symbol int) uint32 {
-	if symbol < int(c.columns) {
-		return atomic.LoadUint32(&c.table[row+uint32(symbol)])
+func (c *cache) entry(n uint32, symbol int) uint32 {
+	if symbol < len(c.column) {
+		return c.column[symbol].of(c.table, n)
 	}
-	slot, tag := c.farSlot(row, symbol)
+	slot, tag := c.farSlot(n, symbol)
 	if v := atomic.LoadUint64(slot); uint32(v>>32) == tag {
 		return uint32(v)
 	}
 	return 0
 }
 
-func (c *cache) publish(row uint32, symbol int, e uint32) {
-	if symbol < int(c.columns) {
-		atomic.StoreUint32(&c.table[row+uint32(symbol)], e)
+func (c *cache) publish(n uint32, symbol int, e uint32) {
+	if symbol < len(c.column) {
+		c.column[symbol].publish(c.table, n, e)
 		return
 	}
-	slot, tag := c.farSlot(row, symbol)
+	slot, tag := c.farSlot(n, symbol)
 	atomic.StoreUint64(slot, uint64(tag)<<32|uint64(e))
 }
 
-func (c *cache) farSlot(row uint32, symbol int) (slot *uint64, tag uint32) {
-	tag = row/c.columns<<16 | uint32(symbol)
+func (c *cache) farSlot(n uint32, symbol int) (slot *uint64, tag uint32) {
+	tag = n<<16 | uint32(symbol)
 	return &c.far[tag*0x9e3779b1>>(32-farBits)], tag
 }
 
-// adopt gives the row of a state of another cache, or 0 if this one is full.
+// adopt gives the number of a state of another cache, or 0 if this one is full.
 func (c *cache) adopt(s state) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,20 +182,29 @@ func (c *cache) adopt(s state) uint32 {
 	return c.intern()
 }
 
-// intern gives the row of the state with c.key and c.found, a new one if need be. It returns 0 if the
+// intern gives the number of the state with c.key and c.found, a new one if need be. It returns 0 if the
 // cache is full.
 func (c *cache) intern() uint32 {
-	if row, ok := c.rows[string(c.key)]; ok {
-		return row
+	if n, ok := c.numbers[string(c.key)]; ok {
+		return n
 	}
-	if c.n == len(c.states) {
+	last, most := &c.n, uint32(len(c.states)-1)
+	if len(c.found) > 0 {
+		last, most = &c.nTold, c.told
+	}
+	if *last == most {
 		return 0
 	}
-	row, key := uint32(c.n)*c.columns, string(c.key)
-	c.states[c.n] = state{key, slices.Clone(c.found)}
-	c.rows[key] = row
-	c.n++
-	return row
+	*last++
+	key := string(c.key)
+	found, ok := c.lists[key[4:8+4*len(c.found)]]
+	if !ok {
+		found = slices.Clone(c.found)
+		c.lists[key[4:8+4*len(c.found)]] = found
+	}
+	c.states[*last] = state{key, found}
+	c.numbers[key] = *last
+	return *last
 }
 
 // keyOf is base, number of found parts, found parts, instructions beyond the base; the last two sorted.
@@ -166,13 +220,13 @@ func number(key string) uint32 {
 }
 
 // step computes the entry for one symbol and publishes it. It returns 0 if the cache is full.
-func (c *cache) step(row uint32, class int) uint32 {
+func (c *cache) step(n uint32, class int) uint32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.entry(row, class); e != 0 { // somebody else was faster
+	if e := c.entry(n, class); e != 0 { // somebody else was faster
 		return e
 	}
-	key := c.stateAt(row).key
+	key := c.states[n].key
 	from := c.p.bases[number(key)]
 	extra := key[8+4*number(key[4:]):]
 	prev, next := from.kind, c.p.alphabet.kind[class]
@@ -197,10 +251,9 @@ func (c *cache) step(row uint32, class int) uint32 {
 	c.found = slices.Compact(c.found)
 	c.key = keyOf(c.key, to, c.found, c.pcs)
 	e := c.intern()
-	if e != 0 && len(c.found) > 0 {
-		e |= matched
+	if e != 0 {
+		c.publish(n, class, e)
 	}
-	c.publish(row, class, e)
 	return e
 }
 

@@ -12,8 +12,8 @@ type chainState struct {
 }
 
 // trigger says that a chain is looked at when a part is in the text. Of all its parts this is the one
-// that the fewest chains have; other is another of them, or the same.
-type trigger struct{ chain, other int32 }
+// that the fewest chains have; other and third are the next of them, or the same.
+type trigger struct{ chain, other, third int32 }
 
 // event is an end of a part, and the part's event before it.
 type event struct{ end, before int32 }
@@ -47,9 +47,12 @@ func (w *walk) endsOf(part int32) []int32 {
 
 // join looks at the chains all of whose parts are in the text.
 func (w *walk) join(text string) {
+	for _, e := range w.ended[0] {
+		w.report(e.parts, int(e.at))
+	}
 	for _, part := range w.present {
-		for _, t := range w.s.triggers[part] {
-			if w.last[t.other] != 0 {
+		for _, t := range w.s.triggers[w.s.triggerOf[part]:w.s.triggerOf[part+1]] {
+			if w.last[t.other] != 0 && w.last[t.third] != 0 {
 				w.joinChain(text, t.chain)
 			}
 		}

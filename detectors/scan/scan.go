@@ -57,7 +57,8 @@ var ErrEmpty = errors.New("can match the empty string")
 type Scanner struct {
 	program   *program
 	chains    []chain
-	triggers  [][]trigger // by part
+	triggers  []trigger // by part
+	triggerOf []uint32  // where those of each part begin; and where the last ends
 	patterns  int
 	wordings  [][]int32       // the patterns of each: several may be the same
 	chainsOf  []interval      // by wording: its first and its last chain
@@ -106,7 +107,7 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 	s.setTriggers()
 	s.maxStates = o.MaxStates
 	if s.maxStates == 0 {
-		s.maxStates = defaultBytes / (4 * columnsFor(s.program.alphabet))
+		s.maxStates = defaultBytes / (2 * columnsFor(s.program.alphabet))
 	}
 	s.maxStates = min(max(s.maxStates, leastStates), mostStates)
 	s.cache.Store(newCache(s.program, min(firstStates, s.maxStates)))
@@ -148,11 +149,16 @@ func (s *Scanner) setTriggers() {
 			uses[j.part]++
 		}
 	}
-	s.triggers = make([][]trigger, len(uses))
+	of := make([][]trigger, len(uses))
 	for i, c := range s.chains {
 		parts := slices.SortedFunc(slices.Values(c.parts), func(a, b joint) int { return cmp.Compare(uses[a.part], uses[b.part]) })
-		part := parts[0].part
-		s.triggers[part] = append(s.triggers[part], trigger{int32(i), parts[min(1, len(parts)-1)].part})
+		part, last := parts[0].part, len(parts)-1
+		of[part] = append(of[part], trigger{int32(i), parts[min(1, last)].part, parts[min(2, last)].part})
+	}
+	s.triggers, s.triggerOf = nil, make([]uint32, 1, len(of)+1)
+	for _, ts := range of {
+		s.triggers = append(s.triggers, ts...)
+		s.triggerOf = append(s.triggerOf, uint32(len(s.triggers)))
 	}
 }
 
@@ -165,6 +171,7 @@ func (s *Scanner) Patterns() int { return s.patterns }
 func (s *Scanner) Scan(text string, dst []Match) []Match {
 	w := s.walk()
 	w.filter(text)
+	w.join(text)
 	from := len(dst)
 	for _, p := range w.hits {
 		w.found = w.findAll(text, p, w.found[:0])
@@ -209,7 +216,7 @@ func (s *Scanner) renew(full *cache) *cache {
 	if c != full {
 		return c // somebody else was faster
 	}
-	if n := len(full.states); n < s.maxStates {
+	if n := len(full.states) - 1; n < s.maxStates {
 		c = full.grown(min(n*growth, s.maxStates))
 	} else {
 		c = newCache(s.program, min(firstStates, s.maxStates))

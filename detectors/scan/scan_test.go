@@ -213,6 +213,7 @@ func TestBudget(t *testing.T) {
 		}
 		w := s.walk()
 		w.filter(text)
+		w.join(text)
 		if w.findAll(text, 0, nil); w.matcher.budget >= 0 || w.matcher.budget < -10*len(text) {
 			t.Errorf("%d left of the budget", w.matcher.budget)
 		}

@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -9,7 +8,7 @@ import (
 type walk struct {
 	s       *Scanner
 	cache   *cache
-	rows    [lanes + 1]uint32 // where each lane is, and see filter
+	states  [lanes + 1]uint32 // of each lane, by number, and see filter of each lane, and see filter
 	ended   [lanes][]ended    // what the lanes found
 	events  []event           // ends of parts, in the order of the text
 	last    []int32           // by part: its last event, counted from 1; 0: none
@@ -79,12 +78,12 @@ func emptied[T any](s []T) []T {
 // to another cache then, with all lanes.
 func (w *walk) next(lane, class int) uint32 {
 	for {
-		row := w.rows[lane]
-		if e := w.cache.entry(row, class); e != 0 {
-			return e
+		n := w.states[lane]
+		if next := w.cache.entry(n, class); next != 0 {
+			return next
 		}
-		if e := w.cache.step(row, class); e != 0 {
-			return e
+		if next := w.cache.step(n, class); next != 0 {
+			return next
 		}
 		w.move()
 	}
@@ -92,15 +91,15 @@ func (w *walk) next(lane, class int) uint32 {
 
 // move goes on in the successor of a full cache.
 func (w *walk) move() {
-	var at [len(w.rows)]state
-	for lane, row := range w.rows {
-		at[lane] = w.cache.stateAt(row)
+	var at [len(w.states)]state
+	for lane, n := range w.states {
+		at[lane] = w.cache.states[n]
 	}
 	for moved := false; !moved; {
 		w.cache, moved = w.s.renew(w.cache), true
 		for lane := range at {
-			w.rows[lane] = w.cache.adopt(at[lane])
-			moved = moved && w.rows[lane] != 0
+			w.states[lane] = w.cache.adopt(at[lane])
+			moved = moved && w.states[lane] != 0
 		}
 	}
 }
@@ -111,7 +110,7 @@ const (
 	leastAbreast = 256   // the length from which on a text is walked in lanes
 )
 
-// filter finds where the patterns may begin in the text.
+// filter finds where parts end in the text: ended[0].
 //
 // It walks the quarters of the text abreast: a step waits for the table, and meanwhile the other lanes' steps
 // go on. The lanes behind the first begin as if the text began there, so that what they find is right only from
@@ -123,8 +122,8 @@ func (w *walk) filter(text string) {
 		n = 1
 	}
 	var from [lanes + 1]int
-	for lane := range w.rows {
-		w.rows[lane] = w.cache.begin()
+	for lane := range w.states {
+		w.states[lane] = w.cache.begin()
 		from[lane] = boundary(text, len(text)*min(lane, n)/n)
 	}
 	at := from
@@ -136,9 +135,9 @@ func (w *walk) filter(text string) {
 	}
 	w.end(n-1, len(text))
 	for lane := 1; lane < n; lane++ {
-		w.rows[again] = w.cache.begin()
+		w.states[again] = w.cache.begin()
 		i := from[lane]
-		for w.rows[0] != w.rows[again] && i < from[lane+1] {
+		for w.states[0] != w.states[again] && i < from[lane+1] {
 			w.symbol(again, text, i)
 			i += w.symbol(0, text, i)
 		}
@@ -149,15 +148,11 @@ func (w *walk) filter(text string) {
 					w.ended[0] = append(w.ended[0], e)
 				}
 			}
-			w.rows[0] = w.rows[lane]
+			w.states[0] = w.states[lane]
 		case lane == n-1:
 			w.end(0, i)
 		}
 	}
-	for _, e := range w.ended[0] {
-		w.report(e.parts, int(e.at))
-	}
-	w.join(text)
 }
 
 // ended is where parts end.
@@ -168,32 +163,32 @@ type ended struct {
 
 // abreast walks the lanes on from where they are, until one of them is where the next one began.
 func (w *walk) abreast(text string, at, from *[lanes + 1]int) {
-	ascii := &w.s.program.alphabet.ascii
 	for {
 		n := len(text)
 		for lane := range lanes {
 			n = min(n, from[lane+1]-at[lane])
 		}
 		t0, t1, t2, t3 := text[at[0]:at[0]+n], text[at[1]:at[1]+n], text[at[2]:at[2]+n], text[at[3]:at[3]+n]
-		r0, r1, r2, r3 := w.rows[0], w.rows[1], w.rows[2], w.rows[3]
-		table := w.cache.table
+		s0, s1, s2, s3 := w.states[0], w.states[1], w.states[2], w.states[3]
+		c := w.cache
+		ascii, table, silent := &c.ascii, c.table, c.told+1
 		var e [lanes]uint32
 		i := 0
 		for ; i < n; i++ {
-			e0 := atomic.LoadUint32(&table[r0+uint32(ascii[t0[i]])])
-			e1 := atomic.LoadUint32(&table[r1+uint32(ascii[t1[i]])])
-			e2 := atomic.LoadUint32(&table[r2+uint32(ascii[t2[i]])])
-			e3 := atomic.LoadUint32(&table[r3+uint32(ascii[t3[i]])])
-			if (e0-1)|(e1-1)|(e2-1)|(e3-1) >= rowBits { // one is not known, or there is something to report
-				if e0&rowBits == 0 || e1&rowBits == 0 || e2&rowBits == 0 || e3&rowBits == 0 {
+			e0, e1, e2, e3 := ascii[t0[i]].of(table, s0), ascii[t1[i]].of(table, s1), ascii[t2[i]].of(table, s2), ascii[t3[i]].of(table, s3)
+			if int32((e0-silent)|(e1-silent)|(e2-silent)|(e3-silent)) < 0 { // one is not known, or there is something to report
+				if e0 == 0 || e1 == 0 || e2 == 0 || e3 == 0 {
 					e = [lanes]uint32{e0, e1, e2, e3}
 					break
 				}
-				e0, e1, e2, e3 = w.note(0, e0, at[0]+i), w.note(1, e1, at[1]+i), w.note(2, e2, at[2]+i), w.note(3, e3, at[3]+i)
+				w.note(0, e0, at[0]+i)
+				w.note(1, e1, at[1]+i)
+				w.note(2, e2, at[2]+i)
+				w.note(3, e3, at[3]+i)
 			}
-			r0, r1, r2, r3 = e0, e1, e2, e3
+			s0, s1, s2, s3 = e0, e1, e2, e3
 		}
-		w.rows = [lanes + 1]uint32{r0, r1, r2, r3, w.rows[again]}
+		w.states = [lanes + 1]uint32{s0, s1, s2, s3, w.states[again]}
 		for lane := range lanes {
 			at[lane] += i
 		}
@@ -201,13 +196,13 @@ func (w *walk) abreast(text string, at, from *[lanes + 1]int) {
 			return
 		}
 		for lane, e := range e {
-			if e-1 < rowBits {
-				w.rows[lane] = e
+			if e >= silent {
+				w.states[lane] = e
 				at[lane]++
 			}
 		}
 		for lane, e := range e { // last, as this may move to another cache
-			if e-1 >= rowBits {
+			if e < silent {
 				at[lane] += w.symbol(lane, text, at[lane])
 			}
 		}
@@ -216,19 +211,19 @@ func (w *walk) abreast(text string, at, from *[lanes + 1]int) {
 
 // walkOn walks one lane from one offset to another.
 func (w *walk) walkOn(lane int, text string, from, to int) {
-	ascii, table, row := &w.s.program.alphabet.ascii, w.cache.table, w.rows[lane]
+	c, n := w.cache, w.states[lane]
 	for i := from; i < to; {
-		e := atomic.LoadUint32(&table[row+uint32(ascii[text[i]])])
-		if e-1 < rowBits {
-			row = e
+		e := c.ascii[text[i]].of(c.table, n)
+		if e > c.told {
+			n = e
 			i++
 			continue
 		}
-		w.rows[lane] = row
+		w.states[lane] = n
 		i += w.symbol(lane, text, i)
-		row, table = w.rows[lane], w.cache.table
+		c, n = w.cache, w.states[lane]
 	}
-	w.rows[lane] = row
+	w.states[lane] = n
 }
 
 // symbol takes a lane over the symbol at i and gives its width.
@@ -247,13 +242,14 @@ func (w *walk) symbol(lane int, text string, i int) (width int) {
 func (w *walk) end(lane, at int) { w.take(lane, ending, at) }
 
 // take takes a lane over a symbol.
-func (w *walk) take(lane, class, at int) { w.rows[lane] = w.note(lane, w.next(lane, class), at) }
+func (w *walk) take(lane, class, at int) {
+	w.states[lane] = w.next(lane, class)
+	w.note(lane, w.states[lane], at)
+}
 
-// note notes what a lane found before a symbol, if anything, and gives its row behind that.
-func (w *walk) note(lane int, e uint32, at int) (row uint32) {
-	row = e & rowBits
-	if e&matched != 0 && lane != again {
-		w.ended[lane] = append(w.ended[lane], ended{w.cache.stateAt(row).found, int32(at)})
+// note notes what a lane found before a symbol, if anything, by the state behind that.
+func (w *walk) note(lane int, n uint32, at int) {
+	if n <= w.cache.told && lane != again {
+		w.ended[lane] = append(w.ended[lane], ended{w.cache.states[n].found, int32(at)})
 	}
-	return row
 }

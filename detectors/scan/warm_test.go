@@ -14,11 +14,12 @@ func TestWarm(t *testing.T) {
 		if warm {
 			s.Warm()
 		}
-		before := s.cache.Load().n
+		before, _ := s.States()
 		for _, text := range texts {
 			s.Scan(text, nil)
 		}
-		return s.cache.Load().n - before
+		after, _ := s.States()
+		return after - before
 	}
 	cold, warm := needed(false), needed(true)
 	if warm > cold/2 {
