@@ -9,9 +9,9 @@ import (
 	"github.com/evenhand/evenhand/detectors/scan"
 )
 
-// maxStates lets the scanner hold what the shipped packs need on ordinary text, about 40,000 states in
-// 15 MiB; with fewer it would build the same states again and again.
-const maxStates = 65_536
+// maxStates lets the scanner hold what the shipped packs need on ordinary text, about 40,000 states, of as many as
+// it can tell apart, in 10 MiB; with fewer it would build the same states again and again.
+const maxStates = 61_440
 
 // scanned is one scanner over all rules that read one form of the text.
 type scanned struct {

@@ -27,44 +27,44 @@ type cache struct {
 	column []column    // of each symbol that has one
 	table  []uint32    // entries, two in each; see column
 	far    []uint64    // entries of symbols without a column, by hash; see farSlot
-	states []state     // by number
-	told   uint32      // the numbers from 1 to told are those of states that have found something
+	states []state     // by number, from the number first on
+	first  uint32
 
-	mu       sync.Mutex // guards what follows, and all writing
-	n, nTold uint32     // the last numbers given away, of states above told and up to it
-	numbers  map[string]uint32
-	lists    map[string][]uint32 // what states have found, by content: many have found the same
-	closer   *closer
-	key      []byte
-	outs     []uint32
-	pcs      []uint32
-	leaves   []uint32
-	found    []uint32
-	fromBase map[[2]uint32]crossed // by base and class
+	mu         sync.Mutex // guards what follows, and all writing
+	lastTold   uint32     // numbers given to states that have found something: from silent-1 down to this one
+	lastSilent uint32     // and to others: from silent up to this one
+	numbers    map[string]uint32
+	lists      map[string][]uint32 // what states have found, by content: many have found the same
+	closer     *closer
+	key        []byte
+	outs       []uint32
+	pcs        []uint32
+	leaves     []uint32
+	found      []uint32
+	fromBase   map[[2]uint32]crossed // by base and class
 }
 
-// column says where the entries of a symbol are: that of the state n is the half of table[n*stride+offset]
-// that the shift brings to the right. An entry is the number of the next state, and 0 "not known yet".
-type column struct {
-	offset uint32
-	stride uint16
-	shift  uint16
-}
+// column says where the entries of a symbol are: that of the state n is the entry n*stride+offset of the table.
+// An entry is the number of the next state, and 0 "not known yet".
+type column struct{ offset, stride uint32 }
+
+const (
+	silent     = 1 << 14 // the states from this number on have found nothing: nearly all that a text goes through
+	toldOf     = 5       // of so many states, room for one that has found something
+	leastTold  = lanes + 2
+	mostStates = (1<<16 - silent) / (toldOf - 1) * toldOf // so many can be told apart in an entry
+)
 
 // Every symbol has a column, up to maxColumns of them; that is enough for ASCII. Patterns in many scripts may
 // tell thousands of characters apart. Their entries lie in a hash table that forgets: a lost one is computed again.
 const (
 	nearColumns = 32 // of the symbols of most texts: 64 bytes for each state
 	maxColumns  = 144
-	farBits     = 15        // the hash table has 1<<farBits entries
-	mostStates  = 1<<16 - 1 // so many can be told apart in an entry, with 0
-	entryBits   = 1<<16 - 1
-	leastTold   = lanes + 2 // for where a walk is, and one step
-	toldOf16    = 3         // of 16 states have found something; in texts that people write rather fewer
+	farBits     = 15 // the hash table has 1<<farBits entries
 )
 
-// columnsFor is the number of columns, a multiple of a cache line.
-func columnsFor(a *alphabet) int { return min((a.size+nearColumns-1)&^(nearColumns-1), maxColumns) }
+// columnsFor is the number of columns, even.
+func columnsFor(a *alphabet) int { return min(max(a.size+1, nearColumns)&^1, maxColumns) }
 
 // state is written before its number is published, and never after.
 type state struct {
@@ -74,23 +74,26 @@ type state struct {
 
 // newCache makes a cache that knows the beginning of a text alone.
 func newCache(p *program, maxStates int) *cache {
-	columns, numbers := columnsFor(p.alphabet), uint32(maxStates)+1
+	columns, told := columnsFor(p.alphabet), uint32(max(maxStates/toldOf, leastTold))
 	c := &cache{
-		p:        p,
-		column:   make([]column, min(p.alphabet.size, columns)),
-		table:    make([]uint32, int(numbers)*columns/2),
-		states:   make([]state, numbers),
-		told:     max(uint32(maxStates)*toldOf16/16, leastTold),
-		numbers:  map[string]uint32{},
-		lists:    map[string][]uint32{},
-		fromBase: map[[2]uint32]crossed{},
-		closer:   newCloser(p.inst),
+		p:          p,
+		column:     make([]column, min(p.alphabet.size, columns)),
+		table:      make([]uint32, maxStates*columns/2),
+		states:     make([]state, maxStates),
+		first:      silent - told,
+		lastTold:   silent,
+		lastSilent: silent - 1,
+		numbers:    map[string]uint32{},
+		lists:      map[string][]uint32{},
+		fromBase:   map[[2]uint32]crossed{},
+		closer:     newCloser(p.inst),
 	}
 	for symbol := range uint32(len(c.column)) {
-		at := &c.column[symbol]
-		if *at = (column{symbol / 2, nearColumns / 2, uint16(symbol % 2 * 16)}); symbol >= nearColumns {
-			at.offset, at.stride = (numbers*nearColumns+symbol-nearColumns)/2, uint16(columns-nearColumns)/2
+		begin, stride := symbol, uint32(nearColumns)
+		if symbol >= nearColumns {
+			begin, stride = uint32(maxStates*nearColumns)+symbol-nearColumns, uint32(columns-nearColumns)
 		}
+		c.column[symbol] = column{begin - c.first*stride, stride} // modulo 2^32, as sums are
 	}
 	for b, class := range p.alphabet.ascii {
 		c.ascii[b] = c.column[class]
@@ -98,7 +101,6 @@ func newCache(p *program, maxStates int) *cache {
 	if p.alphabet.size > columns {
 		c.far = make([]uint64, 1<<farBits)
 	}
-	c.n = c.told
 	c.key = keyOf(c.key, baseBegin, nil, nil)
 	c.intern()
 	return c
@@ -109,43 +111,35 @@ func (c *cache) grown(maxStates int) *cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := newCache(c.p, maxStates)
-	number := func(n uint32) uint32 {
-		if n > c.told {
-			n += g.told - c.told
-		}
-		return n
-	}
-	for from := uint32(1); from <= c.n; from++ {
-		if from > c.nTold && from <= c.told {
-			continue
-		}
-		to := number(from)
-		g.states[to] = c.states[from]
+	for n := c.lastTold; n <= c.lastSilent; n++ {
+		*g.state(n) = *c.state(n)
 		for symbol, at := range c.column {
-			if next := at.of(c.table, from); next != 0 {
-				g.column[symbol].publish(g.table, to, number(next))
+			if next := at.of(c.table, n); next != 0 {
+				g.column[symbol].publish(g.table, n, next)
 			}
 		}
 	}
-	for key, n := range c.numbers {
-		g.numbers[key] = number(n)
-	}
-	g.n, g.nTold = number(c.n), c.nTold
+	g.lastTold, g.lastSilent, g.numbers = c.lastTold, c.lastSilent, maps.Clone(c.numbers)
 	g.lists, g.fromBase = maps.Clone(c.lists), maps.Clone(c.fromBase)
 	return g
 }
 
 // begin is the state of the beginning of a text.
-func (c *cache) begin() uint32 { return c.told + 1 }
+func (c *cache) begin() uint32 { return silent }
+
+// state is the state with a number.
+func (c *cache) state(n uint32) *state { return &c.states[n-c.first] }
 
 // of reads the entry of a state.
 func (at column) of(table []uint32, n uint32) uint32 {
-	return atomic.LoadUint32(&table[n*uint32(at.stride)+at.offset]) >> (at.shift & 31) & entryBits
+	i := n*at.stride + at.offset
+	return atomic.LoadUint32(&table[i/2]) >> (i % 2 * 16) & 0xffff
 }
 
-// publish writes the entry of a state. Calls hold cache.mu.
+// publish writes the entry of a state, which is not known yet. Calls hold cache.mu.
 func (at column) publish(table []uint32, n, e uint32) {
-	atomic.OrUint32(&table[n*uint32(at.stride)+at.offset], e<<(at.shift&31)) // written once: it was 0
+	i := n*at.stride + at.offset
+	atomic.OrUint32(&table[i/2], e<<(i%2*16))
 }
 
 // entry reads one entry.
@@ -188,23 +182,24 @@ func (c *cache) intern() uint32 {
 	if n, ok := c.numbers[string(c.key)]; ok {
 		return n
 	}
-	last, most := &c.n, uint32(len(c.states)-1)
+	n := c.lastSilent + 1
 	if len(c.found) > 0 {
-		last, most = &c.nTold, c.told
+		n = c.lastTold - 1
 	}
-	if *last == most {
+	if n < c.first || n-c.first == uint32(len(c.states)) {
 		return 0
 	}
-	*last++
+	c.lastTold, c.lastSilent = min(c.lastTold, n), max(c.lastSilent, n)
 	key := string(c.key)
-	found, ok := c.lists[key[4:8+4*len(c.found)]]
+	of := key[4 : 8+4*len(c.found)]
+	found, ok := c.lists[of]
 	if !ok {
 		found = slices.Clone(c.found)
-		c.lists[key[4:8+4*len(c.found)]] = found
+		c.lists[of] = found
 	}
-	c.states[*last] = state{key, found}
-	c.numbers[key] = *last
-	return *last
+	*c.state(n) = state{key, found}
+	c.numbers[key] = n
+	return n
 }
 
 // keyOf is base, number of found parts, found parts, instructions beyond the base; the last two sorted.
@@ -226,7 +221,7 @@ func (c *cache) step(n uint32, class int) uint32 {
 	if e := c.entry(n, class); e != 0 { // somebody else was faster
 		return e
 	}
-	key := c.states[n].key
+	key := c.state(n).key
 	from := c.p.bases[number(key)]
 	extra := key[8+4*number(key[4:]):]
 	prev, next := from.kind, c.p.alphabet.kind[class]

@@ -6,5 +6,5 @@ func (s *Scanner) Forget() { s.cache.Store(newCache(s.program, firstStates)) }
 // States is the number of states that were needed so far, and the bytes of their table.
 func (s *Scanner) States() (n, bytes int) {
 	c := s.cache.Load()
-	return int(c.n - c.told + c.nTold), 4 * len(c.table)
+	return int(c.lastSilent - c.lastTold + 1), 4 * len(c.table)
 }

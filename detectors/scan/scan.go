@@ -37,7 +37,7 @@ type Match struct{ Pattern, Start, End int32 }
 
 // Options tune a Scanner; the zero value means the defaults.
 type Options struct {
-	// MaxStates bounds the automaton, 16 to 65536. 0 means as many as fit into a table of 16 MiB, about
+	// MaxStates bounds the automaton, 16 to 61440. 0 means as many as fit into a table of 16 MiB, about
 	// 50,000 for rules in English.
 	MaxStates int
 }
@@ -216,7 +216,7 @@ func (s *Scanner) renew(full *cache) *cache {
 	if c != full {
 		return c // somebody else was faster
 	}
-	if n := len(full.states) - 1; n < s.maxStates {
+	if n := len(full.states); n < s.maxStates {
 		c = full.grown(min(n*growth, s.maxStates))
 	} else {
 		c = newCache(s.program, min(firstStates, s.maxStates))

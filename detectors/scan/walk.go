@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"strings"
 	"unicode/utf8"
 )
 
@@ -8,7 +9,7 @@ import (
 type walk struct {
 	s       *Scanner
 	cache   *cache
-	states  [lanes + 1]uint32 // of each lane, by number, and see filter of each lane, and see filter
+	states  [lanes + 1]uint32 // of each lane, by number, and see filter
 	ended   [lanes][]ended    // what the lanes found
 	events  []event           // ends of parts, in the order of the text
 	last    []int32           // by part: its last event, counted from 1; 0: none
@@ -93,7 +94,7 @@ func (w *walk) next(lane, class int) uint32 {
 func (w *walk) move() {
 	var at [len(w.states)]state
 	for lane, n := range w.states {
-		at[lane] = w.cache.states[n]
+		at[lane] = *w.cache.state(n)
 	}
 	for moved := false; !moved; {
 		w.cache, moved = w.s.renew(w.cache), true
@@ -113,9 +114,9 @@ const (
 // filter finds where parts end in the text: ended[0].
 //
 // It walks the quarters of the text abreast: a step waits for the table, and meanwhile the other lanes' steps
-// go on. The lanes behind the first begin as if the text began there, so that what they find is right only from
-// where the lane before, going on, comes to the state that they had at the same place, mostly a word or two
-// later. What they found before that is forgotten.
+// go on. The lanes behind the first begin after a space, as if the text began there, so that what they find is
+// right only from where the lane before, going on, comes to the state that they had at the same place, mostly
+// within a word or two. What they found before that is forgotten.
 func (w *walk) filter(text string) {
 	n := lanes
 	if len(text) < w.s.leastAbreast {
@@ -124,7 +125,9 @@ func (w *walk) filter(text string) {
 	var from [lanes + 1]int
 	for lane := range w.states {
 		w.states[lane] = w.cache.begin()
-		from[lane] = boundary(text, len(text)*min(lane, n)/n)
+		if lane > 0 {
+			from[lane] = seam(text, len(text)*min(lane, n)/n)
+		}
 	}
 	at := from
 	if n > 1 {
@@ -136,11 +139,7 @@ func (w *walk) filter(text string) {
 	w.end(n-1, len(text))
 	for lane := 1; lane < n; lane++ {
 		w.states[again] = w.cache.begin()
-		i := from[lane]
-		for w.states[0] != w.states[again] && i < from[lane+1] {
-			w.symbol(again, text, i)
-			i += w.symbol(0, text, i)
-		}
+		i := w.meet(text, from[lane], from[lane+1])
 		switch {
 		case i < from[lane+1]:
 			for _, e := range w.ended[lane] {
@@ -153,6 +152,33 @@ func (w *walk) filter(text string) {
 			w.end(0, i)
 		}
 	}
+}
+
+// seam is a place for a lane to begin at: the first after a space from i on, if one is near.
+func seam(text string, i int) int {
+	const near = 16
+	if k := strings.IndexByte(text[i:min(i+near, len(text))], ' '); k >= 0 {
+		return i + k + 1
+	}
+	return boundary(text, i)
+}
+
+// meet walks lane 0 on, and beside it the lane that repeats another, until both are in one state, at most to an offset.
+// It gives where.
+func (w *walk) meet(text string, from, to int) (i int) {
+	for i = from; i < to && w.states[0] != w.states[again]; {
+		c := w.cache
+		column := c.ascii[text[i]]
+		e0, e1 := column.of(c.table, w.states[0]), column.of(c.table, w.states[again])
+		if min(e0, e1) < silent {
+			w.symbol(again, text, i)
+			i += w.symbol(0, text, i)
+			continue
+		}
+		w.states[0], w.states[again] = e0, e1
+		i++
+	}
+	return i
 }
 
 // ended is where parts end.
@@ -168,40 +194,32 @@ func (w *walk) abreast(text string, at, from *[lanes + 1]int) {
 		for lane := range lanes {
 			n = min(n, from[lane+1]-at[lane])
 		}
-		t0, t1, t2, t3 := text[at[0]:at[0]+n], text[at[1]:at[1]+n], text[at[2]:at[2]+n], text[at[3]:at[3]+n]
-		s0, s1, s2, s3 := w.states[0], w.states[1], w.states[2], w.states[3]
 		c := w.cache
-		ascii, table, silent := &c.ascii, c.table, c.told+1
-		var e [lanes]uint32
-		i := 0
-		for ; i < n; i++ {
-			e0, e1, e2, e3 := ascii[t0[i]].of(table, s0), ascii[t1[i]].of(table, s1), ascii[t2[i]].of(table, s2), ascii[t3[i]].of(table, s3)
-			if int32((e0-silent)|(e1-silent)|(e2-silent)|(e3-silent)) < 0 { // one is not known, or there is something to report
-				if e0 == 0 || e1 == 0 || e2 == 0 || e3 == 0 {
-					e = [lanes]uint32{e0, e1, e2, e3}
-					break
-				}
-				w.note(0, e0, at[0]+i)
-				w.note(1, e1, at[1]+i)
-				w.note(2, e2, at[2]+i)
-				w.note(3, e3, at[3]+i)
-			}
-			s0, s1, s2, s3 = e0, e1, e2, e3
-		}
-		w.states = [lanes + 1]uint32{s0, s1, s2, s3, w.states[again]}
+		s := stride{table: c.table, ascii: &c.ascii, states: [lanes]uint32(w.states[:])}
 		for lane := range lanes {
-			at[lane] += i
+			s.texts[lane] = text[at[lane] : at[lane]+n]
 		}
-		if i == n {
+		for s.run(); s.at < n && min(s.next[0], s.next[1], s.next[2], s.next[3]) > 0; s.run() { // there is something to report
+			for lane, e := range s.next {
+				w.note(lane, e, at[lane]+s.at)
+			}
+			s.states = s.next
+			s.at++
+		}
+		copy(w.states[:], s.states[:])
+		for lane := range lanes {
+			at[lane] += s.at
+		}
+		if s.at == n {
 			return
 		}
-		for lane, e := range e {
+		for lane, e := range s.next { // one is not known
 			if e >= silent {
 				w.states[lane] = e
 				at[lane]++
 			}
 		}
-		for lane, e := range e { // last, as this may move to another cache
+		for lane, e := range s.next { // last, as this may move to another cache
 			if e < silent {
 				at[lane] += w.symbol(lane, text, at[lane])
 			}
@@ -214,7 +232,7 @@ func (w *walk) walkOn(lane int, text string, from, to int) {
 	c, n := w.cache, w.states[lane]
 	for i := from; i < to; {
 		e := c.ascii[text[i]].of(c.table, n)
-		if e > c.told {
+		if e >= silent {
 			n = e
 			i++
 			continue
@@ -249,7 +267,7 @@ func (w *walk) take(lane, class, at int) {
 
 // note notes what a lane found before a symbol, if anything, by the state behind that.
 func (w *walk) note(lane int, n uint32, at int) {
-	if n <= w.cache.told && lane != again {
-		w.ended[lane] = append(w.ended[lane], ended{w.cache.states[n].found, int32(at)})
+	if n < silent && lane != again {
+		w.ended[lane] = append(w.ended[lane], ended{w.cache.state(n).found, int32(at)})
 	}
 }

@@ -1,0 +1,5 @@
+//go:build !amd64 || race
+
+package scan
+
+func (s *stride) run() { s.runGo() }
