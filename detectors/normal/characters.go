@@ -1,7 +1,9 @@
 package normal
 
 import (
+	"encoding/binary"
 	"html"
+	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -25,7 +27,8 @@ func characters(w *rewriter) {
 			case c < ' ' && kinds[c]&mark != 0 && c != '\f', c == 0x7f:
 				w.put(i, i+1, "")
 			}
-			base, i = i, i+1
+			i = plainFrom(s, i+1)
+			base = i - 1
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
@@ -45,6 +48,20 @@ func characters(w *rewriter) {
 		}
 		i += size
 	}
+}
+
+// plainFrom gives the first place from i on before which all is ASCII that characters leaves as it is; it may be nearer
+// than need be.
+func plainFrom(s string, i int) int {
+	for ; i+8 <= len(s); i += 8 {
+		x := binary.LittleEndian.Uint64([]byte(s[i : i+8]))
+		and := x ^ ones*'&'
+		// A byte below another borrows from the one above it: so the top bit of the lowest one that is meant is right.
+		if odd := (x | x + ones | (x-ones*' ')&^x | (and-ones)&^and) & tops; odd != 0 {
+			return i + bits.TrailingZeros64(odd)/8
+		}
+	}
+	return i
 }
 
 // plain says that a character is in its common form already, by far the most of those beyond ASCII: Latin

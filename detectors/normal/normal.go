@@ -9,11 +9,11 @@
 // and real accents; numbers, addresses and text in other scripts are left alone.
 //
 // Of is idempotent and never fails; bytes that are no UTF-8 stay. Clean ASCII text costs one look, about
-// 1.5 µs for 2 KB, and no allocation; other ASCII text also the passes that it needs, at the places that need
-// them, 5 to 15 µs for 2 KB; text beyond ASCII all passes, 20 to 40 µs; and text made to be costly at most a
-// millisecond or two. The normal text has at most [MaxGrowth] times the bytes of the original and mostly
-// fewer. What cannot be settled in a few rounds of passes, which only text made for it needs, loses its
-// punctuation.
+// 1.5 µs for 2 KB, and no allocation; text with marks, digits or some characters beyond ASCII also the passes that it
+// needs, at the places that need them, 5 to 20 µs for 2 KB; text mostly beyond ASCII all passes, 20 to 40 µs; and
+// text made to be costly at most a millisecond or two. The normal text has at most [MaxGrowth] times the bytes of the
+// original and mostly fewer. What cannot be settled in a few rounds of passes, which only text made for it needs,
+// loses its punctuation.
 package normal
 
 import "slices"
@@ -44,12 +44,12 @@ func Of(text string) Text {
 	}
 	w := rewriters.Get().(*rewriter)
 	defer w.free()
-	w.look(text)
+	w.look(text, true) // the first pass will rewrite most of what is beyond ASCII
 	if w.need&unclean == 0 || t.settle(w) {
 		return t
 	}
 	t.apply(blank, w)
-	w.look(t.normal)
+	w.look(t.normal, false)
 	t.settle(w)
 	return t
 }
@@ -80,7 +80,9 @@ func (t *Text) settle(w *rewriter) bool {
 		for i, pass := range passes {
 			if same++; w.need&(1<<i) != 0 && t.apply(pass, w) {
 				same = 0
-				w.look(t.normal)
+				w.look(t.normal, false)
+			} else if w.brief {
+				w.look(t.normal, false)
 			}
 			if same == len(passes) {
 				return true

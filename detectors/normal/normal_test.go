@@ -108,7 +108,7 @@ func TestUnsettled(t *testing.T) {
 var pieces = []string{
 	"w", "o", "m", "e", "n", "a", "i", "A", "women", "stupid", "hate", " ", " ", "  ", "\n", "\t", ".", "-", "_", "*", "**", "~~", "`", "```", "#", "# ", "- ", "|", "!", "?", ",", "/", "\\", "+",
 	"0", "1", "3", "4", "@", "$", "&", "amp;", "&amp;", "&#109;", "&lt;", "#38;", ";", "[", "](", ")", "(", "http://x.y", "<b>", "</b>", "<!--", "-->", "<", ">", "'", "’", "“", "—", "…",
-	"é", "ö", "e\u0301", "\u0301", "\u0336", "\u200b", "\u200d", "\ufe0f", "\u202e", "о", "е", "м", "ж", "η", "ω", "ᴡ", "ɴ", "ｗ", "𝔪", "ⓔ", "🅽", "🐒", "👩🏿‍🦱", "🇩🇪", "🇼", "🏳️‍🌈", "日", "ﷺ", "²", "½", "\xff", "\xe2\x82", "ı", "İ", "ß", "K",
+	"é", "ö", "e\u0301", "\u0301", "\u0336", "\u200b", "\u200d", "\ufe0f", "\u202e", "о", "е", "м", "ж", "η", "ω", "ᴡ", "ɴ", "ｗ", "𝔪", "ⓔ", "🅽", "🐒", "👩🏿‍🦱", "🇩🇪", "🇼", "🏳️‍🌈", "日", "ﷺ", "²", "½", "\xff", "\xe2\x82", "\x80", "\x7f", "\x01", "\v", "·", "ı", "İ", "ß", "K",
 }
 
 // holds checks what is promised of every text.
@@ -181,11 +181,12 @@ func FuzzNormal(f *testing.F) {
 const (
 	prose = "The applicant has worked in three hospitals and speaks four languages. Her references are strong, and the panel found her answers clear. We would like to offer her the post from March on, at the usual rate. "
 	other = "The **applicant** has worked in 3 hospitals – and speaks “four” languages: see [here](https://a.b/c).\n- Her références are strong, w0men a\u200bre sооо good, and the panel found 🙂 her answers clear.\n"
+	typed = "The applicant’s references are strong — the panel found her answers “clear” and well-argued. We’d like to offer her the post from March on…\n\n"
 	greek = "Η αιτούσα έχει εργαστεί σε τρία νοσοκομεία και μιλά τέσσερις γλώσσες. Он работал в трёх больницах и знает четыре языка. "
 )
 
 func BenchmarkOf(b *testing.B) {
-	for name, text := range map[string]string{"clean": prose, "marked": other, "scripts": greek, "adversarial": "w 0 m е n.f*ck*n & ", "russian": "Он работал в трёх больницах и знает четыре языка, а она нет. "} {
+	for name, text := range map[string]string{"clean": prose, "marked": other, "typed": typed, "scripts": greek, "adversarial": "w 0 m е n.f*ck*n & ", "russian": "Он работал в трёх больницах и знает четыре языка, а она нет. "} {
 		text = strings.Repeat(text, 2048/len(text)+1)[:2048]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

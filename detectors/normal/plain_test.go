@@ -106,7 +106,7 @@ func suspect(s string, i int) bool {
 // alike checks that a survey changes no result.
 func alikePlainly(t interface{ Fatalf(string, ...any) }, text string) {
 	var v survey
-	v.look(text)
+	v.look(text, false)
 	if got := v.need&unclean == 0; got != clean(text) {
 		t.Fatalf("%q: called clean: %t", text, got)
 	}
@@ -130,6 +130,23 @@ func TestSurvey(t *testing.T) {
 			})
 		})
 	}
+}
+
+// plainFrom stops at the first byte that characters has to look at, or short of it.
+func TestPlainFrom(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.StringOfN(rapid.RuneFrom([]rune(" ~azAZ09%'\n\t\f\v\r&\x00\x1f\x7f\u0080é’")), 0, 40, -1).Draw(t, "text")
+		from := rapid.IntRange(0, len(s)).Draw(t, "from")
+		to := plainFrom(s, from)
+		for i := from; i < to; i++ {
+			if c := s[i]; c == '&' || c < ' ' && kinds[c]&mark != 0 || c >= 0x7f {
+				t.Fatalf("%q from %d: passed %q", s, from, c)
+			}
+		}
+		if to+8 <= len(s) && s[to] > ' ' && s[to] != '&' && s[to] < 0x7f {
+			t.Fatalf("%q from %d: stopped at %q", s, from, s[to])
+		}
+	})
 }
 
 func FuzzSurvey(f *testing.F) {

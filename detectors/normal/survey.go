@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strings"
+	"unicode/utf8"
 )
 
 // need says which passes can change a text. It may name a pass that then changes nothing, and never leaves
@@ -26,12 +27,14 @@ const (
 type survey struct {
 	need need
 	// lines and words are places in lines and words that markdown and words have to look at. If there are many of
-	// them, or the text is not ASCII, they have to look at all: everywhere.
+	// them, or many characters beyond ASCII, they have to look at all: everywhere.
 	lines, words places
 	everywhere   bool
+	brief        bool // the rest of the text was not looked at
 
-	single  row // letters and digits that stand alone
-	letters row // of them the letters
+	single  row // letters, digits and characters beyond ASCII that stand alone
+	letters row // of them the letters of ASCII
+	wides   int // characters beyond ASCII, but for those behind many of them
 }
 
 // places are some places of a text, from front to back.
@@ -40,7 +43,10 @@ type places struct {
 	n  int
 }
 
-const maxPlaces = 512
+const (
+	maxPlaces = 512
+	maxWides  = 160 // as many as there are in a page of French; most text in another script has more
+)
 
 // row counts places in a row, each so near the last as letters of a spaced word.
 type row struct{ last, n int }
@@ -54,9 +60,9 @@ func (r *row) add(i int) int {
 	return r.n
 }
 
-// look surveys a text.
-func (v *survey) look(text string) {
-	v.need, v.everywhere = 0, false
+// look surveys a text; a brief look ends at the first character beyond ASCII.
+func (v *survey) look(text string, brief bool) {
+	v.need, v.everywhere, v.brief, v.wides = 0, false, false, 0
 	v.lines.n, v.words.n = 0, 0
 	v.single, v.letters = row{}, row{}
 	i := 0
@@ -64,9 +70,13 @@ func (v *survey) look(text string) {
 		v.at(text, 0)
 		for i = 1; i+7 <= len(text); i += 6 {
 			x := binary.LittleEndian.Uint64([]byte(text[i-1 : i+7]))
-			if x&tops != 0 {
-				v.need, v.everywhere = needAll, true
-				return
+			if t := x & tops; t != 0 {
+				if brief || v.wides > maxWides {
+					v.need, v.everywhere, v.brief = needAll, true, brief
+					return
+				}
+				wide := t | (t - t>>7)
+				x = x&^wide | ones&wide // neither letters nor spaces
 			}
 			for odd := oddOnes(x); odd != 0; odd &= odd - 1 {
 				v.at(text, i-1+bits.TrailingZeros64(odd)/8)
@@ -112,6 +122,8 @@ func (v *survey) at(text string, i int) {
 		}
 	}
 	switch {
+	case k&wide != 0:
+		n |= v.wide(text, i)
 	case k&letter != 0:
 		n |= when(c|0x20 == before|0x20 && c|0x20 == after|0x20, needWords|unclean)
 	case k&digit != 0:
@@ -120,9 +132,25 @@ func (v *survey) at(text string, i int) {
 		n |= sign(c, before, after, i < 2 || text[i-2] <= ' ')
 	}
 	v.need |= n
-	if n&needMarkdown != 0 && !v.lines.add(i) || n&needWords != 0 && !v.words.add(i) || k&wide != 0 {
+	if n&needMarkdown != 0 && !v.lines.add(i) || n&needWords != 0 && !v.words.add(i) {
 		v.everywhere = true
 	}
+}
+
+// wide notes what a byte of a character beyond ASCII calls for: something at the first one alone.
+func (v *survey) wide(text string, i int) need {
+	if i > 0 && kinds[text[i-1]]&wide != 0 && !utf8.RuneStart(text[i]) {
+		return 0
+	}
+	v.wides++
+	n := needCharacters | needMarkdown | needWords | unclean
+	_, size := utf8.DecodeRuneInString(text[i:])
+	if i > 0 && kinds[text[i-1]]&(letter|digit) != 0 || i+size < len(text) && kinds[text[i+size]]&(letter|digit) != 0 {
+		return n
+	}
+	n |= when(v.single.add(i) >= minSpell, needSpaced)
+	v.single.last += size - 1
+	return n
 }
 
 // add says whether there was room.
@@ -146,8 +174,7 @@ func when(is bool, n need) need {
 var ofByte = func() (of [256]need) {
 	for c, k := range kinds {
 		switch {
-		case k&wide != 0:
-			of[c] = needAll
+		case k&wide != 0: // see wide
 		case strings.IndexByte("`~*_|<", byte(c)) >= 0:
 			of[c] = needMarkdown | unclean
 		case k&mark != 0:
