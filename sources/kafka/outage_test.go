@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/evenhand/evenhand/internal/embedded/broker"
 	"github.com/evenhand/evenhand/internal/embedded/brokertest"
@@ -113,6 +114,100 @@ func TestHungBrokerInFront(t *testing.T) {
 		t.Fatalf("Run: %v, read %t", err, got)
 	}
 	t.Logf("read after %v", time.Since(began).Round(100*time.Millisecond))
+}
+
+// TestSlowMembersStay: members that take longer than the session's time to finish when partitions move are still members then, so
+// that they commit what they finished, and the group comes to rest.
+func TestSlowMembersStay(t *testing.T) {
+	opt := broker.DefaultOptions(t.TempDir())
+	opt.Partitions = 2
+	b, err := broker.Start(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close(context.Background()) }()
+	conn := brokertest.ConnTo(b.Addr())
+	for partition := range 2 {
+		appendTo(t, conn, kafkaconn.Interactions, partition, "an event")
+	}
+	cfg := kafka.DefaultConfig()
+	cfg.SessionTimeout, cfg.RebalanceTimeout = time.Second, 8*time.Second
+	finish := 3 * cfg.SessionTimeout
+	allowShortSessions(t, b.Addr())
+	ctx, cancel := context.WithCancel(t.Context())
+	shared := make(chan struct{}) // a member has one partition
+	alone := make(chan struct{})
+	member := func() error {
+		src, err := kafka.New(conn, cfg, kafka.Options{OnError: func(op string, err error) {
+			if ctx.Err() == nil {
+				t.Errorf("%s: %v", op, err)
+			}
+		}})
+		if err != nil {
+			return err
+		}
+		return src.Run(ctx, func(gctx context.Context, g sources.Generation) error {
+			next := map[int]int64{}
+			for _, c := range g.Claims() {
+				next[c.Partition] = 1
+			}
+			seen := alone
+			if len(next) == 1 {
+				seen = shared
+			}
+			select {
+			case seen <- struct{}{}:
+				<-gctx.Done()
+			case <-gctx.Done():
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			<-time.After(finish) // the store is slow
+			if err := g.Commit(context.Background(), next); err != nil {
+				t.Errorf("commit of generation %d: %v", g.ID(), err)
+			}
+			return nil
+		})
+	}
+	var members sync.WaitGroup
+	run := func() {
+		if err := member(); err != nil {
+			t.Error(err)
+		}
+	}
+	members.Go(run)
+	defer members.Wait()
+	defer cancel()
+	take := func(what string, c chan struct{}) {
+		select {
+		case <-c:
+		case <-time.After(40 * time.Second):
+			t.Fatal("never: " + what)
+		}
+	}
+	take("the first member has both partitions", alone)
+	members.Go(run)
+	take("one of two members has one", shared)
+	take("the other has one", shared)
+}
+
+// allowShortSessions has a broker take session timeouts from a second on.
+func allowShortSessions(t *testing.T, addr string) {
+	t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	least := "1000"
+	of := kmsg.NewIncrementalAlterConfigsRequestResource()
+	of.ResourceType, of.Configs = kmsg.ConfigResourceTypeBroker, []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "group.min.session.timeout.ms", Value: &least}}
+	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
+	req.Resources = append(req.Resources, of)
+	if _, err := req.RequestWith(t.Context(), cl); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func until(t *testing.T, what string, cond func() bool) {

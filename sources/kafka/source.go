@@ -2,7 +2,10 @@
 // ConsumerGroup for membership and one fetch loop of our own for data.
 //
 // A generation is one assignment. Its context ends with it; serve then has RebalanceTimeout less a
-// margin to finish its batch and commit before the member joins again. A generation that is over
+// margin to finish its batch and commit before the member joins again. kafka-go's heartbeats end with
+// the generation, so while serve finishes the runner sends its own: the broker would expel the member
+// after SessionTimeout and refuse its commit, however much of RebalanceTimeout is left, and the join
+// that follows would move the partitions again. A generation that is over
 // refuses to fetch and to commit. There is no Reader and no queue in between: what was not asked for
 // is not read, and nothing is committed under another generation than the one that fetched it.
 //
@@ -21,7 +24,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -164,7 +169,7 @@ func (r *runner) join() (*kafka.ConsumerGroup, error) {
 	return kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
 		ID: r.cfg.Group, Brokers: r.brokers, Topics: []string{r.cfg.Topic}, Dialer: r.dialer,
 		StartOffset:       kafka.FirstOffset, // LastOffset would lose what came before the first commit
-		HeartbeatInterval: min(heartbeat, r.cfg.SessionTimeout/3), SessionTimeout: r.cfg.SessionTimeout, RebalanceTimeout: r.cfg.RebalanceTimeout,
+		HeartbeatInterval: r.heartbeat(), SessionTimeout: r.cfg.SessionTimeout, RebalanceTimeout: r.cfg.RebalanceTimeout,
 		Timeout: joinTimeout, JoinGroupBackoff: joinBackoff,
 		WatchPartitionChanges: true, PartitionWatchInterval: watchInterval,
 	})
@@ -237,6 +242,8 @@ func (r *runner) serve(ctx context.Context, gen *kafka.Generation, serve func(co
 		}
 		failpoint.Hit(failpoint.Rebalance, "")
 		cancel()
+		stop := r.beat(ctx, gen)
+		defer stop()
 		t := time.NewTimer(r.cfg.RebalanceTimeout - margin)
 		defer t.Stop()
 		select {
@@ -262,6 +269,44 @@ func (r *runner) serve(ctx context.Context, gen *kafka.Generation, serve func(co
 		return nil
 	}
 	return err
+}
+
+// heartbeat is how often the broker is told that the member lives.
+func (r *runner) heartbeat() time.Duration { return min(heartbeat, r.cfg.SessionTimeout/3) }
+
+// beat sends the member's heartbeats from here on until stop is called, which waits for the last one. The answer
+// that the group is joining again is expected. Any other error has the coordinator looked up again; what such an
+// error leads to, a refused commit, is told by the commit.
+func (r *runner) beat(ctx context.Context, gen *kafka.Generation) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var beating sync.WaitGroup
+	beating.Go(func() {
+		var coordinator net.Addr
+		for {
+			if coordinator == nil {
+				coordinator = r.coordinator(ctx, gen.GroupID)
+			}
+			if coordinator != nil {
+				ans, err := r.log.client.Heartbeat(ctx, &kafka.HeartbeatRequest{Addr: coordinator, GroupID: gen.GroupID, GenerationID: gen.ID, MemberID: gen.MemberID})
+				if err != nil || ans.Error != nil && !errors.Is(ans.Error, kafka.RebalanceInProgress) {
+					coordinator = nil
+				}
+			}
+			if !wait.For(ctx, r.heartbeat()) {
+				return
+			}
+		}
+	})
+	return func() { cancel(); beating.Wait() }
+}
+
+// coordinator is the address of the broker that leads the group, nil when no broker tells.
+func (r *runner) coordinator(ctx context.Context, group string) net.Addr {
+	ans, err := r.log.client.FindCoordinator(ctx, &kafka.FindCoordinatorRequest{Key: group, KeyType: kafka.CoordinatorKeyTypeConsumer})
+	if err != nil || ans.Error != nil {
+		return nil
+	}
+	return kafka.TCP(net.JoinHostPort(ans.Coordinator.Host, strconv.Itoa(ans.Coordinator.Port)))
 }
 
 var errOverdue = errors.New("serve has not returned within the rebalance timeout")
