@@ -28,8 +28,9 @@ type members struct {
 	w *world
 
 	mu      sync.Mutex
-	waiting []string // failpoints
-	armed   int      // members that run with one
+	waiting []string  // failpoints
+	armed   int       // members that run with one
+	hit     time.Time // of the last failpoint
 	running []*process
 	slots   sync.WaitGroup
 }
@@ -60,6 +61,13 @@ func (m *members) settled() bool {
 	return len(m.waiting)+m.armed == 0
 }
 
+// quiet tells that no failpoint was hit for a while.
+func (m *members) quiet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(m.hit) > overdue/2
+}
+
 // slot runs one member after the other until ctx ends.
 func (m *members) slot(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -68,7 +76,9 @@ func (m *members) slot(ctx context.Context) {
 		if point != "" {
 			m.mu.Lock()
 			m.armed--
-			if !hit {
+			if hit {
+				m.hit = time.Now()
+			} else {
 				m.waiting = append(m.waiting, point)
 			}
 			m.mu.Unlock()
