@@ -143,16 +143,18 @@ func NewAnalyzer(p Policy, ds ...Detector) (*Analyzer, error) {
 // Warm does ahead what the first texts would otherwise wait for: states that ordinary text needs, and the
 // guards of all packs. It takes some tenths of a second.
 func (a *Analyzer) Warm() {
-	seen := map[*rules.Pack]bool{}
+	var guards sync.WaitGroup
+	defer guards.Wait()
+	guards.Go(func() {
+		for form := range a.scans {
+			for _, o := range a.scans[form].owners {
+				o.r.Pack.Warm()
+			}
+		}
+	})
 	for form := range a.scans {
 		if s := a.scans[form].scanner; s != nil {
 			s.Warm()
-		}
-		for _, o := range a.scans[form].owners {
-			if p := o.r.Pack; !seen[p] {
-				seen[p] = true
-				p.Warm()
-			}
 		}
 	}
 }

@@ -9,21 +9,23 @@ import (
 	"github.com/evenhand/evenhand/detectors/scan"
 )
 
-// Guard is a pattern that excludes a hit if it matches in the hit's sentence, by its number in the pack.
+// Guard is a pattern that excludes a hit if it matches in the hit's sentence, by its number in the pack's guards.
 type Guard int32
 
-// guards are the distinct guards of a pack. They are looked for all at once, and compiled when a hit first
-// asks for them, since those of most packs never are.
+// guards are the distinct guards of a pack, or of all packs of a language that were loaded together: most of
+// them are common to those. They are looked for all at once, and compiled when a hit first asks for them.
 type guards struct {
-	scanner func() *scan.Scanner // nil if one of them is not for the scanner
-	slow    []func() *regexp.Regexp
-	found   sync.Pool // *[]scan.Match
+	patterns []string
+	scanner  func() *scan.Scanner // nil if one of them is not for the scanner
+	warm     sync.Once
+	slow     []func() *regexp.Regexp
+	found    sync.Pool // *[]scan.Match
 }
 
 // newGuards makes the guards of patterns that were parsed already. Should package regexp refuse one even
 // so, for its size, that guard excludes nothing.
 func newGuards(patterns []string) *guards {
-	g := &guards{}
+	g := &guards{patterns: patterns}
 	g.scanner = sync.OnceValue(func() *scan.Scanner {
 		s, err := scan.Compile(patterns, scan.Options{})
 		if err != nil {
@@ -44,14 +46,49 @@ func newGuards(patterns []string) *guards {
 	return g
 }
 
+// shareGuards has packs of one language ask the same guards: one scanner instead of one a pack.
+func shareGuards(packs []*Pack) {
+	numbers, patterns := map[string]map[string]Guard{}, map[string][]string{} // by language; by pattern
+	for _, p := range packs {
+		known := numbers[p.Language]
+		if known == nil {
+			known = map[string]Guard{}
+			numbers[p.Language] = known
+		}
+		shared := make([]Guard, len(p.guards.patterns)) // by number in the pack
+		for i, pattern := range p.guards.patterns {
+			g, ok := known[pattern]
+			if !ok {
+				g = Guard(len(patterns[p.Language]))
+				known[pattern], patterns[p.Language] = g, append(patterns[p.Language], pattern)
+			}
+			shared[i] = g
+		}
+		for _, r := range p.Rules {
+			for i, g := range r.Guards {
+				r.Guards[i] = shared[g]
+			}
+		}
+	}
+	of := map[string]*guards{}
+	for _, p := range packs {
+		if of[p.Language] == nil {
+			of[p.Language] = newGuards(patterns[p.Language])
+		}
+		p.guards = of[p.Language]
+	}
+}
+
 // Warm compiles the guards of a pack and scans ordinary text with them, so that its first hit does not wait.
 func (p *Pack) Warm() {
-	if p.guards == nil || len(p.guards.slow) == 0 {
+	if p.guards == nil || len(p.guards.patterns) == 0 {
 		return
 	}
-	if s := p.guards.scanner(); s != nil {
-		s.Warm()
-	}
+	p.guards.warm.Do(func() {
+		if s := p.guards.scanner(); s != nil {
+			s.Warm()
+		}
+	})
 }
 
 // match says whether one of the asked guards matches somewhere in a text.

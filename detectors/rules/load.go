@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/rules/check"
@@ -60,26 +62,32 @@ func Load(fsys fs.FS) ([]*Pack, error) {
 		}
 		names = append(names, found...)
 	}
-	var packs []*Pack
 	common, faults := loadCommon(fsys, names)
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(path.Base(name), commonPrefix) })
+	loaded, wrong := make([]*Pack, len(names)), make([][]Fault, len(names))
+	var files errgroup.Group
+	files.SetLimit(runtime.GOMAXPROCS(0))
+	for i, name := range names {
+		files.Go(func() error { loaded[i], wrong[i] = loadFile(fsys, name, common); return nil })
+	}
+	_ = files.Wait()
+	var packs []*Pack
 	seen := map[string]string{} // id of a rule or pack -> file
-	for _, name := range names {
-		if strings.HasPrefix(path.Base(name), commonPrefix) {
-			continue
-		}
-		pack, fs := loadFile(fsys, name, common, seen)
-		faults = append(faults, fs...)
+	for i, pack := range loaded {
+		faults = append(faults, wrong[i]...)
 		if pack != nil {
+			faults = append(faults, repeated(pack, names[i], seen)...)
 			packs = append(packs, pack)
 		}
 	}
 	if len(faults) > 0 {
 		return nil, audit.E("rules: load", audit.KindInvalid, Join(faults))
 	}
+	shareGuards(packs)
 	return packs, nil
 }
 
-func loadFile(fsys fs.FS, name string, common map[string]*Common, seen map[string]string) (*Pack, []Fault) {
+func loadFile(fsys fs.FS, name string, common map[string]*Common) (*Pack, []Fault) {
 	raw, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, []Fault{{Where: name, Problem: err.Error()}}
@@ -94,14 +102,18 @@ func loadFile(fsys fs.FS, name string, common map[string]*Common, seen map[strin
 		return nil, []Fault{{Where: name, Problem: "more than one YAML document in the file; make one file of each"}}
 	}
 	pack.Common = commonOf(pack, common)
-	faults := fill(pack, name)
+	return pack, fill(pack, name)
+}
+
+// repeated gives the ids of a file's pack that were seen before, and adds them.
+func repeated(pack *Pack, name string, seen map[string]string) (faults []Fault) {
 	for _, id := range append([]string{pack.ID}, ruleIDs(pack)...) {
 		if other, dup := seen[id]; dup {
 			faults = append(faults, Fault{name, id, "id", "already used in " + path.Base(other)})
 		}
 		seen[id] = name
 	}
-	return pack, faults
+	return faults
 }
 
 // yamlFaults makes one fault of each complaint of the decoder.

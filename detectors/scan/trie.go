@@ -188,6 +188,10 @@ func (l listing) isEverywhere() bool {
 
 // listed extends phrases by what re matches. ok is false where there are too many.
 func (l *linker) listed(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) {
+	if len(all) > 0 && !slices.ContainsFunc(all, func(p phrase) bool { return p.cut }) {
+		to, ok = l.continued(all, re)
+		return to, ok && len(to) <= maxPhrases
+	}
 	var open []phrase
 	for _, p := range all {
 		if p.cut {
@@ -219,7 +223,7 @@ func (l *linker) continued(all []phrase, re *syntax.Regexp) (to []phrase, ok boo
 		return l.listed(all, re.Sub[0])
 	case syntax.OpQuest:
 		to, ok = l.listed(all, re.Sub[0])
-		return append(to, all...), ok
+		return slices.Concat(to, all), ok
 	case syntax.OpPlus:
 		if sub := re.Sub[0]; sub.Op == syntax.OpCharClass {
 			if set := l.set(sub.Rune); l.signs[set] != manyLetters && !isLetter(l.signs[set]) { // loops over letters would multiply states
