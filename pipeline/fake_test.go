@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,9 @@ type world struct {
 	replacedAt  []int32
 	gaps        []string
 	skippedN    int
-	done        func(w *world) bool // checked after each commit
+	chunk       int                      // so many records a fetch gives; 0: 3
+	analyzing   func(*audit.Interaction) // called for each
+	done        func(w *world) bool      // checked after each commit
 	stop        context.CancelFunc
 }
 
@@ -100,6 +103,9 @@ func (w *world) runUntilDone(t *testing.T) {
 		w.config(&cfg)
 	}
 	p, err := New(cfg, Parts{Source: w, Store: w, Publisher: w, Observer: w, Decode: decodeFake, Analyze: func(_ context.Context, in *audit.Interaction) *audit.Verdict {
+		if w.analyzing != nil {
+			w.analyzing(in)
+		}
 		return &audit.Verdict{ResultID: in.ID, Status: audit.Done}
 	}, Ask: w.ask})
 	if err != nil {
@@ -152,7 +158,7 @@ func (w *world) Fetch(ctx context.Context, p int, offset int64, maxBytes int) (s
 	start, end := w.start[p], w.end[p]
 	ch := sources.Chunk{Partition: p, From: offset, Next: offset, End: end}
 	for _, r := range w.log[p] {
-		if r.Offset >= offset && (len(ch.Records) == 0 || maxBytes > 1 && len(ch.Records) < 3) {
+		if r.Offset >= offset && (len(ch.Records) == 0 || maxBytes > 1 && len(ch.Records) < cmp.Or(w.chunk, 3)) {
 			ch.Records = append(ch.Records, r)
 			ch.Next = r.Offset + 1
 			w.handedOut += int64(len(r.Value))

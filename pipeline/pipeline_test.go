@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
@@ -50,6 +51,39 @@ func TestAnyLogIsTiled(t *testing.T) {
 			w.tiles(t, 0, p, 0)
 		}
 	})
+}
+
+func TestTheEndOfAGenerationLeavesTheRestOfAChunk(t *testing.T) {
+	w := newWorld()
+	w.chunk, w.config = 3*portion, func(c *Config) { c.BatchRows, c.BatchAge = 10*portion, time.Minute }
+	w.produce(0, values(3*portion)...)
+	w.done = func(*world) bool { return false }
+	w.analyzing = func(*audit.Interaction) { w.stop() } // detectors may need many seconds for a chunk
+	w.runUntilDone(t)
+	if got := w.committed[0]; got != portion {
+		t.Errorf("%d messages are committed, want the portion that was begun: %d", got, portion)
+	}
+	w.analyzing, w.config = nil, nil
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+}
+
+func TestABatchThatIsOldEnoughDoesNotWaitForTheChunk(t *testing.T) {
+	w := newWorld()
+	const age = 10 * time.Millisecond
+	w.chunk, w.config = 3*portion, func(c *Config) { c.BatchRows, c.BatchAge, c.Workers = 10*portion, age, 1 }
+	w.produce(0, values(3*portion)...)
+	n := 0
+	w.analyzing = func(*audit.Interaction) {
+		if n++; n == portion {
+			<-time.After(2 * age)
+		}
+	}
+	w.run(t)
+	w.tiles(t, 0, 0, 0)
+	if got := w.markers[0].Hi; got != portion-1 {
+		t.Errorf("the first batch ends at %d, not with the first portion at %d", got, portion-1)
+	}
 }
 
 func TestACommitLostAfterItsMarkerIsSkippedAndPublishedAgain(t *testing.T) {

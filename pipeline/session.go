@@ -100,7 +100,7 @@ func (s *session) run(ctx context.Context) error {
 	go func() {
 		defer close(filled)
 		defer close(batches)
-		s.fill(draining, chunks, batches)
+		s.fill(draining, fetching, chunks, batches)
 	}()
 	var err error
 	for b := range batches {
@@ -169,8 +169,13 @@ func (s *session) fetch(ctx context.Context, part int, next int64, chunks chan<-
 	return nil
 }
 
-// fill decodes chunks and cuts batches. When the chunks end it hands on what it has.
-func (s *session) fill(ctx context.Context, chunks <-chan sources.Chunk, batches chan<- *batch) {
+// portion is how many messages are decoded at a time. A chunk may hold tens of thousands of short ones, which detectors
+// may need many seconds for.
+const portion = 1024
+
+// fill decodes chunks and cuts batches. When the chunks end it hands on what it has. Between portions it hands on a batch
+// that is old enough, and leaves the rest of a chunk to the next owner once ending is done.
+func (s *session) fill(ctx, ending context.Context, chunks <-chan sources.Chunk, batches chan<- *batch) {
 	b := s.newBatch()
 	age := time.NewTimer(time.Hour)
 	age.Stop()
@@ -191,6 +196,53 @@ func (s *session) fill(ctx context.Context, chunks <-chan sources.Chunk, batches
 			return false
 		}
 	}
+	offer := func() { // to a writer that waits
+		select {
+		case <-age.C:
+			late = true
+		default:
+		}
+		if !late {
+			return
+		}
+		b.cut()
+		select {
+		case batches <- b:
+			b, late = s.newBatch(), false
+		default:
+		}
+	}
+	take := func(ch sources.Chunk) bool {
+		for records := ch.Records; len(records) > 0; offer() {
+			if ending.Err() != nil && len(records) < len(ch.Records) {
+				return true
+			}
+			n := min(portion, len(records))
+			now := ch
+			now.Records, records = records[:n], records[n:]
+			if b.empty() {
+				age.Reset(s.p.cfg.BatchAge)
+			}
+			items := s.p.decode(ctx, s.g.Topic(), s.places[ch.Partition].epoch, now)
+			if ctx.Err() != nil {
+				return false // the portion is not whole; without its marker it is read again
+			}
+			for _, it := range items {
+				if b.full(s.p.cfg, it) {
+					if !send() {
+						return false
+					}
+					age.Reset(s.p.cfg.BatchAge)
+				}
+				b.add(ch.Partition, it)
+			}
+		}
+		if b.empty() && s.pos[ch.Partition] < ch.Next {
+			age.Reset(s.p.cfg.BatchAge)
+		}
+		b.reach(ch.Partition, ch.Next)
+		return true
+	}
 	for {
 		var ready chan<- *batch
 		if late {
@@ -205,23 +257,9 @@ func (s *session) fill(ctx context.Context, chunks <-chan sources.Chunk, batches
 				send()
 				return
 			}
-			items := s.p.decode(ctx, s.g.Topic(), s.places[ch.Partition].epoch, ch)
-			if ctx.Err() != nil {
-				return // the chunk is not whole; without its marker it is read again
+			if !take(ch) {
+				return
 			}
-			for _, it := range items {
-				if b.full(s.p.cfg, it) && !send() {
-					return
-				}
-				if b.empty() {
-					age.Reset(s.p.cfg.BatchAge)
-				}
-				b.add(ch.Partition, it)
-			}
-			if b.empty() && s.pos[ch.Partition] < ch.Next {
-				age.Reset(s.p.cfg.BatchAge)
-			}
-			b.reach(ch.Partition, ch.Next)
 		case <-age.C:
 			late = true
 		case <-ctx.Done():
