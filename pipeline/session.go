@@ -171,7 +171,7 @@ func (s *session) fetch(ctx context.Context, part int, next int64, chunks chan<-
 
 // portion is how many messages are decoded at a time. A chunk may hold tens of thousands of short ones, which detectors
 // may need many seconds for.
-const portion = 1024
+const portion = 512
 
 // fill decodes chunks and cuts batches. When the chunks end it hands on what it has. Between portions it hands on a batch
 // that is old enough, and leaves the rest of a chunk to the next owner once ending is done.
