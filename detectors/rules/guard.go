@@ -9,11 +9,12 @@ import (
 	"github.com/evenhand/evenhand/detectors/scan"
 )
 
-// Guard is a pattern that excludes a hit if it matches in the hit's sentence, by its number in the pack's guards.
+// Guard is a pattern that excludes a hit if it matches in the hit's sentence, by its number in the pack.
 type Guard int32
 
-// guards are the distinct guards of a pack, or of all packs of a language that were loaded together: most of
-// them are common to those. They are looked for all at once, and compiled when a hit first asks for them.
+// guards are the distinct guards of a pack. They are looked for all at once, and compiled when a hit first
+// asks for them, since those of most packs never are. Packs do not share one scanner, though most guards are common
+// to those of a language: it would look for all guards of all packs at each hit.
 type guards struct {
 	patterns []string
 	scanner  func() *scan.Scanner // nil if one of them is not for the scanner
@@ -44,39 +45,6 @@ func newGuards(patterns []string) *guards {
 	}
 	g.found.New = func() any { return new([]scan.Match) }
 	return g
-}
-
-// shareGuards has packs of one language ask the same guards: one scanner instead of one a pack.
-func shareGuards(packs []*Pack) {
-	numbers, patterns := map[string]map[string]Guard{}, map[string][]string{} // by language; by pattern
-	for _, p := range packs {
-		known := numbers[p.Language]
-		if known == nil {
-			known = map[string]Guard{}
-			numbers[p.Language] = known
-		}
-		shared := make([]Guard, len(p.guards.patterns)) // by number in the pack
-		for i, pattern := range p.guards.patterns {
-			g, ok := known[pattern]
-			if !ok {
-				g = Guard(len(patterns[p.Language]))
-				known[pattern], patterns[p.Language] = g, append(patterns[p.Language], pattern)
-			}
-			shared[i] = g
-		}
-		for _, r := range p.Rules {
-			for i, g := range r.Guards {
-				r.Guards[i] = shared[g]
-			}
-		}
-	}
-	of := map[string]*guards{}
-	for _, p := range packs {
-		if of[p.Language] == nil {
-			of[p.Language] = newGuards(patterns[p.Language])
-		}
-		p.guards = of[p.Language]
-	}
 }
 
 // Warm compiles the guards of a pack and scans ordinary text with them, so that its first hit does not wait.

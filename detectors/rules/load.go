@@ -83,7 +83,6 @@ func Load(fsys fs.FS) ([]*Pack, error) {
 	if len(faults) > 0 {
 		return nil, audit.E("rules: load", audit.KindInvalid, Join(faults))
 	}
-	shareGuards(packs)
 	return packs, nil
 }
 
