@@ -150,7 +150,7 @@ func (b *Broker) open(ctx context.Context) error {
 			if err != nil {
 				return nil, err
 			}
-			return &gated{Listener: ln, open: gate, closed: make(chan struct{})}, nil
+			return &gated{Listener: ln, log: b.log, open: gate, closed: make(chan struct{})}, nil
 		}),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes":         strconv.Itoa(segmentBytes),

@@ -16,9 +16,10 @@ import (
 
 const diskShare = 5 // the cap is at most one fifth of the free disk
 
-// gated is a listener that accepts nobody before it is open.
+// gated is a listener that accepts nobody before it is open, and nothing but requests of the protocol.
 type gated struct {
 	net.Listener
+	log    *slog.Logger
 	open   <-chan struct{}
 	closed chan struct{}
 	once   sync.Once
@@ -27,7 +28,13 @@ type gated struct {
 func (g *gated) Accept() (net.Conn, error) {
 	select {
 	case <-g.open:
-		return g.Listener.Accept()
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		return &framed{Conn: conn, refused: func(err error) {
+			g.log.Warn("a client of the broker is hung up on", "client", conn.RemoteAddr().String(), "error", err.Error())
+		}}, nil
 	case <-g.closed:
 		return nil, net.ErrClosed
 	}

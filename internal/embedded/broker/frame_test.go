@@ -1,0 +1,94 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/evenhand/evenhand/internal/kafkaconn"
+)
+
+// TestStrangersAreHungUpOn: what is no request of the protocol ends its connection, not the broker.
+func TestStrangersAreHungUpOn(t *testing.T) {
+	b := start(t, oneOf(t.TempDir()))
+	for name, sent := range map[string]string{
+		"unknown key":      "\x00\x00\x00\x08\x7f\x7f\x00\x00\x00\x00\x00\x00",
+		"negative version": "\x00\x00\x00\x08\x00\x12\xff\xff\x00\x00\x00\x00",
+		"too large":        "\x7f\xff\xff\xff\x00\x12\x00\x00",
+		"too small":        "\x00\x00\x00\x01\x00\x12\x00\x00",
+		"HTTP":             "GET /metrics HTTP/1.1\r\n\r\n",
+		"TLS":              "\x16\x03\x01\x02\x00\x01\x00\x01",
+		"broken off":       "\x00\x00\x00\x20\x00\x12\x00\x00\x00",
+		"garbage body":     "\x00\x00\x00\x10\x00\x03\x00\x09\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+	} {
+		conn, err := net.Dial("tcp", b.Addr())
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if _, err := io.WriteString(conn, sent); err != nil {
+			t.Fatal(name, err)
+		}
+		_ = conn.(*net.TCPConn).CloseWrite()
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if answer, err := io.ReadAll(conn); err != nil && !strings.Contains(err.Error(), "reset") || len(answer) > 0 {
+			t.Errorf("%s: %d bytes, %v", name, len(answer), err)
+		}
+		_ = conn.Close()
+	}
+	if err := produce(t, connTo(b.Addr()), kafkaconn.Interactions, "still there"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// said is a connection on which a client said something and hung up.
+type said struct {
+	net.Conn
+	io.Reader
+}
+
+func (s said) Read(p []byte) (int, error) { return s.Reader.Read(p) }
+
+func request(key int16, body string) string {
+	head := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
+	head = binary.BigEndian.AppendUint16(head, uint16(key))
+	return string(append(head, 0, 0, 0, 0, 0, 1)) + body
+}
+
+func FuzzFramed(f *testing.F) {
+	f.Add([]byte(request(18, "") + request(3, "\x00\x00\x00\x00")))
+	f.Add([]byte(request(18, "") + "GET / HTTP/1.1\r\n"))
+	f.Add([]byte(request(999, "x")))
+	f.Add([]byte("\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		var why error
+		for _, by := range []func(io.Reader) io.Reader{func(r io.Reader) io.Reader { return r }, iotest.OneByteReader, iotest.DataErrReader} {
+			refusals := 0
+			conn := &framed{Conn: said{Reader: by(bytes.NewReader(sent))}, refused: func(err error) { refusals++; why = err }}
+			got, err := io.ReadAll(conn)
+			if !bytes.HasPrefix(sent, got) {
+				t.Fatal("not what was sent")
+			}
+			if (refusals > 0) != errors.Is(err, errNotKafka) || refusals > 1 {
+				t.Fatalf("%d refusals and %v", refusals, err)
+			}
+			if err == nil && len(got)+8 <= len(sent) {
+				t.Fatalf("%d of %d bytes without an error", len(got), len(sent))
+			}
+			for len(got) >= 8 {
+				size := binary.BigEndian.Uint32(got)
+				if kmsg.RequestForKey(int16(binary.BigEndian.Uint16(got[4:]))) == nil || size > maxRequest {
+					t.Fatalf("a request that the protocol does not have was let through; refused: %v", why)
+				}
+				got = got[min(len(got), int(size)+4):]
+			}
+		}
+	})
+}
