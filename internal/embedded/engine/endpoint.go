@@ -16,7 +16,7 @@ import (
 // Endpoint is where a user reaches the engine from another program.
 type Endpoint struct {
 	Native   string // host:port of the native protocol; stays while the engine runs
-	HTTP     string // host:port of HTTP; may change when the engine is restarted
+	HTTP     string // host:port of HTTP; stays, too
 	Database string
 	User     User
 	Password string `json:"-"`
@@ -68,13 +68,14 @@ func Running(dir string, u User) (Endpoint, error) {
 	return p.endpoint(u, trim(secret)), nil
 }
 
-// ports are those of one child on 127.0.0.1, and the guard's. The data folder keeps those that
-// others need.
+// ports are those on 127.0.0.1 that others see, and those of one child behind them. The data folder keeps
+// those that others need.
 type ports struct {
 	Guard  int `json:"native"`
-	HTTP   int `json:"http"`
-	PID    int `json:"pid"` // the child's
+	HTTP   int `json:"http"` // see web
+	PID    int `json:"pid"`  // the child's
 	native int // the child's own, see guard
+	http   int // and of HTTP
 }
 
 func (p ports) endpoint(u User, password string) Endpoint {
@@ -83,23 +84,20 @@ func (p ports) endpoint(u User, password string) Endpoint {
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// choose picks the ports of the next child: the one asked for, else those of the last child when
-// they are still free, else any free ones. Another process may take one before the child does; the
-// child then ends, and the next one gets others.
-func choose(http int, last ports) (p ports, err error) {
-	p = ports{Guard: last.Guard}
+// choose picks the ports of the next child: those of the last child when they are still free, else any free
+// ones. Another process may take one before the child does; the child then ends, and the next one gets others.
+func choose(last ports) (p ports, err error) {
+	p = ports{Guard: last.Guard, HTTP: last.HTTP}
 	if p.native, err = free(last.native); err != nil {
 		return p, err
 	}
-	if http != 0 {
-		p.HTTP, err = probe(http)
-		return p, taken("engine.http_port", http, err)
-	}
-	if p.HTTP, err = free(last.HTTP); err == nil && p.HTTP == p.native { // offered again at once
+	if p.http, err = free(last.http); err == nil && p.http == p.native { // offered again at once
 		err = errors.New("no two free ports")
 	}
 	return p, err
 }
+
+func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func taken(key string, port int, err error) error {
 	if err == nil {
@@ -124,6 +122,5 @@ func probe(port int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	port = l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	return portOf(l), l.Close()
 }

@@ -91,6 +91,7 @@ type Engine struct {
 	files     layout
 	passwords map[User]string
 	guard     *guard
+	web       *web
 	log       *slog.Logger
 
 	cancel context.CancelFunc // asks the supervisor to stop
@@ -127,14 +128,19 @@ func Start(ctx context.Context, opts Options) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(taken("engine.native_port", opts.NativePort, err), held.Close())
 	}
+	webListener, err := net.Listen("tcp", local(opts.HTTPPort))
+	if err != nil {
+		return nil, errors.Join(taken("engine.http_port", opts.HTTPPort, err), listener.Close(), held.Close())
+	}
 
 	running, cancel := context.WithCancel(context.Background())
 	e := &Engine{
 		opts: opts, files: files, passwords: passwords, log: opts.Logger,
 		cancel: cancel, hurry: make(chan struct{}), done: make(chan struct{}),
-		ports: ports{Guard: listener.Addr().(*net.TCPAddr).Port}, up: make(chan struct{}),
+		ports: ports{Guard: portOf(listener), HTTP: portOf(webListener)}, up: make(chan struct{}),
 	}
 	e.guard = newGuard(listener, passwords, e.Dial) //nolint:contextcheck // ctx bounds the start only
+	e.web = newWeb(webListener, e.dialHTTP)         //nolint:contextcheck // the same
 	began := time.Now()
 	started := make(chan error, 1)
 	go e.supervise(running, held, started) //nolint:contextcheck // ctx bounds the start only
@@ -224,6 +230,19 @@ func (e *Engine) Config(u User) chconn.Config {
 // waits for an engine that is being restarted until ctx ends. It fits clickhouse-go's
 // Options.DialContext. Only sign in there with what Config gives, see Config.
 func (e *Engine) Dial(ctx context.Context, _ string) (net.Conn, error) {
+	conn, err := e.connect(ctx, func(p ports) int { return p.native })
+	if err != nil {
+		return nil, err
+	}
+	return &polite{TCPConn: conn.(*net.TCPConn)}, nil
+}
+
+// dialHTTP is Dial for the engine's own HTTP port.
+func (e *Engine) dialHTTP(ctx context.Context) (net.Conn, error) {
+	return e.connect(ctx, func(p ports) int { return p.http })
+}
+
+func (e *Engine) connect(ctx context.Context, port func(ports) int) (net.Conn, error) {
 	for {
 		e.mu.Lock()
 		p, up := e.ports, e.up
@@ -235,9 +254,9 @@ func (e *Engine) Dial(ctx context.Context, _ string) (net.Conn, error) {
 		case <-e.done:
 			return nil, audit.E("embedded/engine: dial", audit.KindUnavailable, net.ErrClosed)
 		}
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", local(p.native))
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", local(port(p)))
 		if err == nil {
-			return &polite{TCPConn: conn.(*net.TCPConn)}, nil
+			return conn, nil
 		}
 		// Refused by a child that has just died: the supervisor is about to see it.
 		if !sleep(ctx, 10*time.Millisecond) {

@@ -34,6 +34,7 @@ func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- er
 	defer close(e.done)
 	defer func() { _ = held.Close() }()
 	defer e.guard.close()
+	defer e.web.close()
 	defer func() { _ = os.Remove(e.files.ports()) }()
 	// The kernel kills the child when the thread that started it ends, so this goroutine keeps its own.
 	runtime.LockOSThread()
@@ -95,7 +96,7 @@ func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
 	e.mu.Lock()
 	last := e.ports
 	e.mu.Unlock()
-	p, err := choose(e.opts.HTTPPort, last)
+	p, err := choose(last)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +181,7 @@ func (e *Engine) spawn(p ports, held *os.File) (*child, error) {
 	c := &child{ports: p, began: time.Now(), exited: make(chan struct{}), errLog: e.files.errorLog()}
 	args := append(append([]string{}, e.opts.Args...),
 		"-lib", e.opts.Lib, "-config", e.files.config(), "-path", e.files.data(),
-		"-native-port", fmt.Sprint(p.native), "-http-port", fmt.Sprint(p.HTTP))
+		"-native-port", fmt.Sprint(p.native), "-http-port", fmt.Sprint(p.http))
 	c.cmd = exec.Command(e.opts.Executable, args...)
 	c.cmd.Dir = e.files.dir
 	c.cmd.Env = childEnv()
