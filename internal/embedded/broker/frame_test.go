@@ -48,6 +48,33 @@ func TestStrangersAreHungUpOn(t *testing.T) {
 	}
 }
 
+// TestProduceToUnknownTopicIDs: two of them in one request made kfake panic.
+func TestProduceToUnknownTopicIDs(t *testing.T) {
+	b := start(t, oneOf(t.TempDir()))
+	req := kmsg.NewPtrProduceRequest()
+	req.SetVersion(13) // the first with ids instead of names
+	req.Acks = 1
+	for id := range 2 {
+		topic := kmsg.NewProduceRequestTopic()
+		topic.TopicID = [16]byte{byte(id + 1)}
+		topic.Partitions = append(topic.Partitions, kmsg.NewProduceRequestTopicPartition())
+		req.Topics = append(req.Topics, topic)
+	}
+	conn, err := net.Dial("tcp", b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write(kmsg.NewRequestFormatter().AppendRequest(nil, req, 1)); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.(*net.TCPConn).CloseWrite()
+	_, _ = io.Copy(io.Discard, conn)
+	if err := produce(t, connTo(b.Addr()), kafkaconn.Interactions, "still there"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // said is a connection on which a client said something and hung up.
 type said struct {
 	net.Conn
