@@ -92,11 +92,8 @@ func (w *world) run(t *testing.T) {
 	w.runUntilDone(t)
 }
 
-func (w *world) runUntilDone(t *testing.T) {
+func (w *world) build(t *testing.T) *Pipeline {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), max(20*time.Second, 2*time.Until(w.downUntil)))
-	defer cancel()
-	w.stop = cancel
 	cfg := DefaultConfig()
 	cfg.BatchRows, cfg.BatchAge, cfg.DrainTimeout = 5, 10*time.Millisecond, time.Second
 	if w.config != nil {
@@ -111,8 +108,16 @@ func (w *world) runUntilDone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.pipeline = p
-	if err := p.Run(ctx); err != nil {
+	return p
+}
+
+func (w *world) runUntilDone(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), max(20*time.Second, 2*time.Until(w.downUntil)))
+	defer cancel()
+	w.stop = cancel
+	w.pipeline = w.build(t)
+	if err := w.pipeline.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

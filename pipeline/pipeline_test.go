@@ -54,18 +54,51 @@ func TestAnyLogIsTiled(t *testing.T) {
 }
 
 func TestTheEndOfAGenerationLeavesTheRestOfAChunk(t *testing.T) {
-	w := newWorld()
-	w.chunk, w.config = 3*portion, func(c *Config) { c.BatchRows, c.BatchAge = 10*portion, time.Minute }
-	w.produce(0, values(3*portion)...)
-	w.done = func(*world) bool { return false }
-	w.analyzing = func(*audit.Interaction) { w.stop() } // detectors may need many seconds for a chunk
-	w.runUntilDone(t)
-	if got := w.committed[0]; got != portion {
-		t.Errorf("%d messages are committed, want the portion that was begun: %d", got, portion)
+	for range 10 { // the chunk behind the one that is left waits already: it must not come next
+		w := newWorld()
+		w.chunk, w.config = 3*portion, func(c *Config) { c.BatchRows, c.BatchAge = 10*portion, time.Minute }
+		w.produce(0, values(6*portion)...)
+		w.done = func(*world) bool { return false }
+		w.analyzing = func(*audit.Interaction) { w.stop() } // detectors may need many seconds for a chunk
+		w.runUntilDone(t)
+		if got := w.committed[0]; got != portion {
+			t.Errorf("%d messages are committed, want the portion that was begun: %d", got, portion)
+		}
+		w.analyzing, w.config, w.chunk = nil, nil, 6*portion
+		w.run(t)
+		w.tiles(t, 0, 0, 0)
+		if got := len(w.rows); got != 6*portion {
+			t.Fatalf("%d messages of %d are stored", got, 6*portion)
+		}
 	}
-	w.analyzing, w.config = nil, nil
-	w.run(t)
-	w.tiles(t, 0, 0, 0)
+}
+
+func TestNothingFollowsWhatIsLeftOfAChunk(t *testing.T) {
+	w := newWorld()
+	w.chunk, w.config = 3*portion, func(c *Config) { c.BatchRows = 10 * portion }
+	w.produce(0, values(6*portion)...)
+	chunks := make(chan sources.Chunk, 2)
+	for next := int64(0); next < 6*portion; {
+		ch, err := w.Fetch(t.Context(), 0, next, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chunks <- ch // the second was fetched as the generation ended
+		next = ch.Next
+	}
+	close(chunks)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	batches := make(chan *batch, 10)
+	p := w.build(t)
+	s := &session{p: p, g: w, places: map[int]place{0: {}}, pos: map[int]int64{0: 0}, held: newBudget(p.cfg.BufferBytes)}
+	s.fill(t.Context(), ended, chunks, batches)
+	close(batches)
+	for b := range batches {
+		if m := b.Markers[0]; m.Lo != 0 || m.Hi != portion-1 || m.Rows != portion || m.Skipped != 0 {
+			t.Errorf("[%d,%d] with %d rows, %d skipped", m.Lo, m.Hi, m.Rows, m.Skipped)
+		}
+	}
 }
 
 func TestABatchThatIsOldEnoughDoesNotWaitForTheChunk(t *testing.T) {

@@ -215,7 +215,8 @@ func (s *session) fill(ctx, ending context.Context, chunks <-chan sources.Chunk,
 	take := func(ch sources.Chunk) bool {
 		for records := ch.Records; len(records) > 0; offer() {
 			if ending.Err() != nil && len(records) < len(ch.Records) {
-				return true
+				send()
+				return false // a chunk behind it would make holes of what is left
 			}
 			n := min(portion, len(records))
 			now := ch
