@@ -156,8 +156,10 @@ func TestCloseDrains(t *testing.T) {
 	m := next(t, in)
 	closed := make(chan error, 1)
 	go func() { closed <- sub.Close() }()
-	for refused := false; !refused; { // Close has begun
-		_, err := sub.Subscribe(t.Context(), "drain")
+	over, end := context.WithCancel(t.Context())
+	end() // those who ask only whether Close has begun must not join: who leaves while it joins is waited for by the group
+	for refused := false; !refused; {
+		_, err := sub.Subscribe(over, "drain")
 		refused = audit.KindOf(err) == audit.KindUnavailable
 	}
 	m.Ack()
