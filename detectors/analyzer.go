@@ -146,9 +146,13 @@ func (a *Analyzer) Warm() {
 	var guards sync.WaitGroup
 	defer guards.Wait()
 	guards.Go(func() {
+		seen := map[*rules.Pack]bool{}
 		for form := range a.scans {
 			for _, o := range a.scans[form].owners {
-				o.r.Pack.Warm()
+				if p := o.r.Pack; !seen[p] {
+					seen[p] = true
+					p.Warm()
+				}
 			}
 		}
 	})

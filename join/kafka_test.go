@@ -15,8 +15,6 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/goleak"
 
 	"github.com/evenhand/evenhand/audit"
@@ -258,17 +256,7 @@ func TestKilled(t *testing.T) {
 // shortSessions lets a killed joiner be missed after a second.
 func (b *bench) shortSessions() {
 	b.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(b.conn.Brokers...))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer cl.Close()
-	value := "1000"
-	req, res := kmsg.NewPtrIncrementalAlterConfigsRequest(), kmsg.NewIncrementalAlterConfigsRequestResource()
-	res.ResourceType = kmsg.ConfigResourceTypeBroker
-	res.Configs = []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "group.min.session.timeout.ms", Value: &value}}
-	req.Resources = append(req.Resources, res)
-	if _, err := req.RequestWith(b.t.Context(), cl); err != nil {
+	if err := brokertest.ShortSessions(b.t.Context(), b.conn.Brokers[0], time.Second); err != nil {
 		b.t.Fatal(err)
 	}
 }

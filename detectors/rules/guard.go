@@ -16,17 +16,15 @@ type Guard int32
 // asks for them, since those of most packs never are. Packs do not share one scanner, though most guards are common
 // to those of a language: it would look for all guards of all packs at each hit.
 type guards struct {
-	patterns []string
-	scanner  func() *scan.Scanner // nil if one of them is not for the scanner
-	warm     sync.Once
-	slow     []func() *regexp.Regexp
-	found    sync.Pool // *[]scan.Match
+	scanner func() *scan.Scanner // nil if one of them is not for the scanner
+	slow    []func() *regexp.Regexp
+	found   sync.Pool // *[]scan.Match
 }
 
 // newGuards makes the guards of patterns that were parsed already. Should package regexp refuse one even
 // so, for its size, that guard excludes nothing.
 func newGuards(patterns []string) *guards {
-	g := &guards{patterns: patterns}
+	g := &guards{}
 	g.scanner = sync.OnceValue(func() *scan.Scanner {
 		s, err := scan.Compile(patterns, scan.Options{})
 		if err != nil {
@@ -49,14 +47,12 @@ func newGuards(patterns []string) *guards {
 
 // Warm compiles the guards of a pack and scans ordinary text with them, so that its first hit does not wait.
 func (p *Pack) Warm() {
-	if p.guards == nil || len(p.guards.patterns) == 0 {
+	if p.guards == nil || len(p.guards.slow) == 0 {
 		return
 	}
-	p.guards.warm.Do(func() {
-		if s := p.guards.scanner(); s != nil {
-			s.Warm()
-		}
-	})
+	if s := p.guards.scanner(); s != nil {
+		s.Warm()
+	}
 }
 
 // match says whether one of the asked guards matches somewhere in a text.

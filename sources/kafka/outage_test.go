@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/evenhand/evenhand/internal/embedded/broker"
 	"github.com/evenhand/evenhand/internal/embedded/brokertest"
@@ -133,7 +132,9 @@ func TestSlowMembersStay(t *testing.T) {
 	cfg := kafka.DefaultConfig()
 	cfg.SessionTimeout, cfg.RebalanceTimeout = time.Second, 8*time.Second
 	finish := 3 * cfg.SessionTimeout
-	allowShortSessions(t, b.Addr())
+	if err := brokertest.ShortSessions(t.Context(), b.Addr(), cfg.SessionTimeout); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	shared := make(chan struct{}) // a member has one partition
 	alone := make(chan struct{})
@@ -190,24 +191,6 @@ func TestSlowMembersStay(t *testing.T) {
 	members.Go(run)
 	take("one of two members has one", shared)
 	take("the other has one", shared)
-}
-
-// allowShortSessions has a broker take session timeouts from a second on.
-func allowShortSessions(t *testing.T, addr string) {
-	t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cl.Close()
-	least := "1000"
-	of := kmsg.NewIncrementalAlterConfigsRequestResource()
-	of.ResourceType, of.Configs = kmsg.ConfigResourceTypeBroker, []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "group.min.session.timeout.ms", Value: &least}}
-	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	req.Resources = append(req.Resources, of)
-	if _, err := req.RequestWith(t.Context(), cl); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func until(t *testing.T, what string, cond func() bool) {

@@ -21,10 +21,9 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/evenhand/evenhand/internal/embedded/broker"
+	"github.com/evenhand/evenhand/internal/embedded/brokertest"
 )
 
 // cluster is a broker, or three, that can be killed and paused.
@@ -54,7 +53,7 @@ func brokerMain(args []string) int {
 	opt.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	b, err := broker.Start(ctx, opt)
 	if err == nil {
-		err = shortSessions(ctx, b.Addr())
+		err = brokertest.ShortSessions(ctx, b.Addr(), sessionTimeout) // members are missed soon: the rounds are short
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,25 +63,6 @@ func brokerMain(args []string) int {
 	<-ctx.Done()
 	_ = b.Close(context.WithoutCancel(ctx))
 	return 0
-}
-
-// shortSessions lets members be missed after a second: the rounds are short.
-func shortSessions(ctx context.Context, addr string) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-	value := strconv.Itoa(int(sessionTimeout.Milliseconds()))
-	req := kmsg.NewPtrIncrementalAlterConfigsRequest()
-	res := kmsg.NewIncrementalAlterConfigsRequestResource()
-	res.ResourceType, res.ResourceName = kmsg.ConfigResourceTypeBroker, ""
-	res.Configs = []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "group.min.session.timeout.ms", Value: &value}}
-	req.Resources = append(req.Resources, res)
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	_, err = req.RequestWith(ctx, cl)
-	return err
 }
 
 // embedded is the embedded broker in a process.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -51,21 +53,24 @@ func (f *framed) next() error {
 	}
 	size := binary.BigEndian.Uint32(f.head[:])
 	key, version := int16(binary.BigEndian.Uint16(f.head[4:])), int16(binary.BigEndian.Uint16(f.head[6:]))
-	var err error
-	switch {
-	case string(f.head[:4]) == "GET " || string(f.head[:4]) == "POST" || string(f.head[:4]) == "PUT " || string(f.head[:4]) == "HEAD":
-		err = fmt.Errorf("%w: an HTTP request; the HTTP doors are at http.addr", errNotKafka)
-	case f.head[0] == 0x16 && f.head[1] == 0x03:
-		err = fmt.Errorf("%w: a TLS handshake; the embedded broker speaks plain text on loopback", errNotKafka)
-	case size < 8 || size > maxRequest:
-		err = fmt.Errorf("%w: a request of %d bytes, not of 8 to %d", errNotKafka, size, maxRequest)
-	case kmsg.RequestForKey(key) == nil || version < 0:
-		err = fmt.Errorf("%w: a request of key %d, version %d", errNotKafka, key, version)
-	}
-	if err != nil {
+	if size < 8 || size > maxRequest || key < 0 || key > kmsg.MaxKey || version < 0 {
+		err := fmt.Errorf("%w: %s", errNotKafka, f.stranger(size, key, version))
 		f.refused(err)
 		return err
 	}
 	f.held, f.left = f.head[:], int(size)-4
 	return nil
+}
+
+// stranger says what begins with such a head.
+func (f *framed) stranger(size uint32, key, version int16) string {
+	switch begin := string(f.head[:4]); {
+	case slices.Contains([]string{"GET ", "POST", "PUT ", "HEAD"}, begin):
+		return "an HTTP request; the HTTP doors are at http.addr"
+	case strings.HasPrefix(begin, "\x16\x03"):
+		return "a TLS handshake; the embedded broker speaks plain text on loopback"
+	case size < 8 || size > maxRequest:
+		return fmt.Sprintf("a request of %d bytes, not of 8 to %d", size, maxRequest)
+	}
+	return fmt.Sprintf("a request of key %d, version %d", key, version)
 }

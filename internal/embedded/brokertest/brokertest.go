@@ -11,6 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/evenhand/evenhand/internal/embedded/broker"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
@@ -36,6 +40,24 @@ func ConnTo(addr string) kafkaconn.Config {
 	conn := kafkaconn.DefaultConfig()
 	conn.Brokers = []string{addr}
 	return conn
+}
+
+// ShortSessions has an embedded broker take session timeouts from least on, less than it does by default.
+func ShortSessions(ctx context.Context, addr string, least time.Duration) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	value := strconv.FormatInt(least.Milliseconds(), 10)
+	req, res := kmsg.NewPtrIncrementalAlterConfigsRequest(), kmsg.NewIncrementalAlterConfigsRequestResource()
+	res.ResourceType = kmsg.ConfigResourceTypeBroker
+	res.Configs = []kmsg.IncrementalAlterConfigsRequestResourceConfig{{Name: "group.min.session.timeout.ms", Value: &value}}
+	req.Resources = append(req.Resources, res)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	_, err = req.RequestWith(ctx, cl)
+	return err
 }
 
 // Kafka is a real broker, run by tools/kafka/kafka.sh.
