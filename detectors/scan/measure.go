@@ -22,141 +22,136 @@ func (l length) or(o length) length {
 	return length{min(l.min, o.min), max(l.max, o.max), max(l.runes, o.runes)}
 }
 
-// times is the length of lo..hi repetitions; hi < 0 is no bound.
+// times is the length of lo..hi repetitions.
 func (l length) times(lo, hi int) length {
-	if hi < 0 {
-		hi = endless
-	}
 	return length{min(l.min*lo, endless), min(l.max*hi, endless), min(l.runes*hi, endless)}
 }
 
-// measure bounds the length of every match of re.
-func (pl *planner) measure(re *syntax.Regexp) length {
-	if len(re.Sub) < 2 {
-		return pl.measureAnew(re)
-	}
-	l, ok := pl.lengths[re]
+// facts are what the planner asks of an expression.
+type facts struct {
+	span length
+	held bytes // all that a match may hold
+	// No match holds more than solid bytes that are not in loop, which is what is repeated without bound, such
+	// as the white space of `a\s+b`.
+	solid int
+	loop  bytes
+	// No match holds white space in more than spaces places, apart from each other. It tells how many words
+	// `a (\w+ )?b` spans, where nothing else does.
+	spaces int
+	size   int  // about the number of phrases, up to maxPhrases
+	gap    bool // a piece of it can run over several words
+}
+
+// of gives the facts of an expression. They are the same wherever it stands.
+func (pl *planner) of(re *syntax.Regexp) *facts {
+	f, ok := pl.known[re]
 	if !ok {
-		l = pl.measureAnew(re)
-		pl.lengths[re] = l
+		f = pl.factsOf(re)
+		pl.known[re] = f
 	}
-	return l
+	return f
 }
 
-func (pl *planner) measureAnew(re *syntax.Regexp) length {
+func (pl *planner) factsOf(re *syntax.Regexp) *facts {
 	switch re.Op {
-	case syntax.OpNoMatch:
-		return never
 	case syntax.OpLiteral:
-		var l length
+		f := &facts{size: 1}
 		for _, r := range re.Rune {
-			l = l.plus(runeLength(orbit(r, re.Flags&syntax.FoldCase != 0)))
+			f.add(factsOfRune(orbit(r, re.Flags&syntax.FoldCase != 0)))
 		}
-		return l
+		return f
 	case syntax.OpCharClass:
-		return runeLength(re.Rune)
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return runeLength(anyRune)
+		return factsOfRune(re.Rune)
+	case syntax.OpAnyChar:
+		return factsOfRune(anyRune)
+	case syntax.OpAnyCharNotNL:
+		return factsOfRune(notNL)
+	case syntax.OpNoMatch:
+		return &facts{span: never, size: 1}
 	case syntax.OpCapture:
-		return pl.measure(re.Sub[0])
-	case syntax.OpStar:
-		return pl.measure(re.Sub[0]).times(0, -1)
-	case syntax.OpPlus:
-		return pl.measure(re.Sub[0]).times(1, -1)
+		return pl.of(re.Sub[0])
+	case syntax.OpConcat:
+		return pl.ofRow(re.Sub)
+	case syntax.OpAlternate:
+		f := &facts{span: never}
+		for _, sub := range re.Sub {
+			g := pl.of(sub)
+			f.span, f.held = f.span.or(g.span), f.held.or(g.held)
+			f.solid, f.loop = max(f.solid, g.solid), f.loop.or(g.loop)
+			f.spaces = max(f.spaces, g.spaces)
+			f.size, f.gap = min(f.size+g.size, maxPhrases), f.gap || g.gap
+		}
+		return f
 	case syntax.OpQuest:
-		return pl.measure(re.Sub[0]).times(0, 1)
-	case syntax.OpRepeat:
-		return pl.measure(re.Sub[0]).times(re.Min, re.Max)
-	case syntax.OpConcat:
-		return pl.lengthOf(re.Sub)
-	case syntax.OpAlternate:
-		l := never
-		for _, sub := range re.Sub {
-			l = l.or(pl.measure(sub))
+		f := pl.of(re.Sub[0]).times(0, 1)
+		f.size = min(f.size+1, maxPhrases)
+		return f
+	case syntax.OpStar, syntax.OpPlus, syntax.OpRepeat:
+		lo, hi := re.Min, re.Max
+		if re.Op != syntax.OpRepeat {
+			lo, hi = 0, -1
 		}
-		return l
+		if re.Op == syntax.OpPlus {
+			lo = 1
+		}
+		if hi < 0 {
+			hi = endless
+		}
+		f := pl.of(re.Sub[0]).times(lo, hi)
+		f.gap = f.gap || f.span.runes > maxGap && f.anyLetter() && f.held.has(' ')
+		return f
 	}
-	return length{} // the empty string and the assertions
+	return &facts{size: 1} // the empty string and the assertions
 }
 
-// lengthOf bounds the length of every match of the factors in a row.
-func (pl *planner) lengthOf(items []*syntax.Regexp) length {
-	var l length
+// ofRow gives the facts of factors in a row.
+func (pl *planner) ofRow(items []*syntax.Regexp) *facts {
+	f := &facts{size: 1}
 	for _, it := range items {
-		l = l.plus(pl.measure(it))
+		f.add(pl.of(it))
 	}
-	return l
+	return f
 }
 
-// solid gives a number of bytes and a set of bytes: no match of re holds more than so many bytes that are
-// not in the set. The set is what is repeated without bound, such as the white space of `a\s+b`.
-func (pl *planner) solid(re *syntax.Regexp) (n int, loop bytes) {
-	switch re.Op {
-	case syntax.OpStar, syntax.OpPlus:
-		return 0, pl.bytesIn(re)
-	case syntax.OpRepeat:
-		if re.Max < 0 {
-			return 0, pl.bytesIn(re)
-		}
-		n, loop = pl.solid(re.Sub[0])
-		return min(n*re.Max, endless), loop
-	case syntax.OpCapture, syntax.OpQuest, syntax.OpConcat, syntax.OpAlternate:
-		for _, sub := range re.Sub {
-			m, l := pl.solid(sub)
-			loop = loop.or(l)
-			if re.Op == syntax.OpAlternate {
-				n = max(n, m)
-			} else {
-				n = min(n+m, endless)
-			}
-		}
-		return n, loop
-	}
-	return pl.measure(re).max, loop
+// add puts g behind f.
+func (f *facts) add(g *facts) {
+	f.span, f.held = f.span.plus(g.span), f.held.or(g.held)
+	f.solid, f.loop = min(f.solid+g.solid, endless), f.loop.or(g.loop)
+	f.spaces = min(f.spaces+g.spaces, endless)
+	f.size, f.gap = min(f.size*g.size, maxPhrases), f.gap || g.gap
 }
 
-// space is the white space of \s.
-var space = bytesOfRunes(runeSet{'\t', '\n', '\f', '\r', ' ', ' '})
-
-// spaces gives a number: no match of re holds white space in more than so many places, apart from each other.
-// It tells how many words `a (\w+ )?b` spans, where nothing else does.
-func (pl *planner) spaces(re *syntax.Regexp) (n int) {
-	b := pl.bytesIn(re)
-	switch {
-	case b.and(space) == bytes{}:
-		return 0
-	case b.or(space) == space && re.Op != syntax.OpConcat && re.Op != syntax.OpLiteral:
-		return 1
+// times gives the facts of lo..hi repetitions.
+func (f *facts) times(lo, hi int) *facts {
+	to := *f
+	to.span = f.span.times(lo, hi)
+	to.solid, to.spaces = min(f.solid*hi, endless), min(f.spaces*hi, endless)
+	if hi == endless {
+		to.solid, to.loop = 0, f.held
 	}
-	switch re.Op {
-	case syntax.OpLiteral:
-		for _, r := range re.Rune {
-			if r < utf8.RuneSelf && space.has(byte(r)) {
-				n++
-			}
-		}
-		return n
-	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return 1
-	case syntax.OpCapture, syntax.OpQuest:
-		return pl.spaces(re.Sub[0])
-	case syntax.OpConcat:
-		for _, sub := range re.Sub {
-			n = min(n+pl.spaces(sub), endless)
-		}
-		return n
-	case syntax.OpAlternate:
-		for _, sub := range re.Sub {
-			n = max(n, pl.spaces(sub))
-		}
-		return n
-	case syntax.OpRepeat:
-		if re.Max >= 0 {
-			return min(pl.spaces(re.Sub[0])*re.Max, endless)
-		}
+	if f.held.or(space) == space {
+		to.spaces = min(to.spaces, 1)
 	}
-	return endless
+	return &to
 }
+
+// anyLetter says whether every letter may stand in a match.
+func (f *facts) anyLetter() bool { return f.held.or(aToZ) == f.held }
+
+// factsOfRune gives the facts of one rune of a set.
+func factsOfRune(s runeSet) *facts {
+	f := &facts{span: runeLength(s), held: bytesOfRunes(s), size: 1}
+	f.solid = f.span.max
+	if f.held.and(space) != (bytes{}) {
+		f.spaces = 1
+	}
+	return f
+}
+
+var (
+	space = bytesOfRunes(runeSet{'\t', '\n', '\f', '\r', ' ', ' '}) // of \s
+	aToZ  = bytesOfRunes(runeSet{'a', 'z'})
+)
 
 // runeLength is the length of one rune of the set; U+FFFD is also any byte that is not valid UTF-8.
 func runeLength(s runeSet) length {
@@ -182,46 +177,6 @@ func encodedLen(r rune) int {
 		return 3
 	}
 	return 4
-}
-
-// bytesIn is the set of all bytes that a match of re may hold.
-func (pl *planner) bytesIn(re *syntax.Regexp) bytes {
-	if len(re.Sub) < 2 {
-		return pl.bytesInAnew(re)
-	}
-	b, ok := pl.held[re]
-	if !ok {
-		b = pl.bytesInAnew(re)
-		pl.held[re] = b
-	}
-	return b
-}
-
-func (pl *planner) bytesInAnew(re *syntax.Regexp) bytes {
-	switch re.Op {
-	case syntax.OpLiteral:
-		var b bytes
-		for _, r := range re.Rune {
-			b = b.or(bytesOfRunes(orbit(r, re.Flags&syntax.FoldCase != 0)))
-		}
-		return b
-	case syntax.OpCharClass:
-		return bytesOfRunes(re.Rune)
-	case syntax.OpAnyChar:
-		return bytesOfRunes(anyRune)
-	case syntax.OpAnyCharNotNL:
-		return bytesOfRunes(notNL)
-	}
-	return pl.bytesOf(re.Sub)
-}
-
-// bytesOf is bytesIn of several.
-func (pl *planner) bytesOf(items []*syntax.Regexp) bytes {
-	var b bytes
-	for _, it := range items {
-		b = b.or(pl.bytesIn(it))
-	}
-	return b
 }
 
 func bytesOfRunes(s runeSet) bytes {

@@ -52,19 +52,14 @@ const (
 // planner divides patterns into chains. It remembers what it found out of the nodes of their trees,
 // many of which stand in many patterns.
 type planner struct {
-	lengths map[*syntax.Regexp]length
-	held    map[*syntax.Regexp]bytes
-	sizes   map[*syntax.Regexp]int
-	tell    map[*syntax.Regexp]bool
-	text    []byte // of a phrase
-	l       *linker
+	known map[*syntax.Regexp]*facts
+	tell  map[*syntax.Regexp]bool
+	text  []byte // of a phrase
+	l     *linker
 }
 
 func newPlanner(l *linker) *planner {
-	return &planner{
-		lengths: map[*syntax.Regexp]length{}, held: map[*syntax.Regexp]bytes{}, sizes: map[*syntax.Regexp]int{}, tell: map[*syntax.Regexp]bool{},
-		l: l,
-	}
+	return &planner{known: map[*syntax.Regexp]*facts{}, tell: map[*syntax.Regexp]bool{}, l: l}
 }
 
 // plan divides a pattern into chains.
@@ -80,7 +75,7 @@ func (pl *planner) plan(re *syntax.Regexp) []chain {
 func (pl *planner) divide(re *syntax.Regexp, limit int) []chain {
 	items := flatten(nil, re)
 	for i, it := range items {
-		if it.Op == syntax.OpAlternate && pl.hasGap(it) {
+		if it.Op == syntax.OpAlternate && pl.of(it).gap {
 			if all := pl.distribute(items, i, limit); all != nil {
 				return all
 			}
@@ -122,7 +117,7 @@ func (pl *planner) telling(items []*syntax.Regexp) []piece {
 		for p.lo < p.hi && pl.isTrim(items[p.hi-1]) {
 			p.hi--
 		}
-		n := pl.lengthOf(items[p.lo:p.hi]).min
+		n := pl.ofRow(items[p.lo:p.hi]).span.min
 		if n == 0 {
 			continue // it would be found everywhere
 		}
@@ -157,34 +152,6 @@ func (pl *planner) isTelling(items []*syntax.Regexp) bool {
 	return is
 }
 
-// size is about the number of phrases of a factor, up to maxPhrases.
-func (pl *planner) size(re *syntax.Regexp) int {
-	if len(re.Sub) == 0 {
-		return 1
-	}
-	n, known := pl.sizes[re]
-	if known {
-		return n
-	}
-	switch re.Op {
-	case syntax.OpConcat:
-		n = 1
-		for _, sub := range re.Sub {
-			n = min(n*pl.size(sub), maxPhrases)
-		}
-	case syntax.OpAlternate:
-		for _, sub := range re.Sub {
-			n = min(n+pl.size(sub), maxPhrases)
-		}
-	case syntax.OpQuest:
-		n = min(pl.size(re.Sub[0])+1, maxPhrases)
-	default:
-		n = pl.size(re.Sub[0])
-	}
-	pl.sizes[re] = n
-	return n
-}
-
 // together makes one node of factors in a row.
 func together(items []*syntax.Regexp) *syntax.Regexp {
 	if len(items) == 1 {
@@ -203,7 +170,7 @@ func (pl *planner) runs(items []*syntax.Regexp) (all []piece) {
 			lo, word, size, here = i+1, i+1, 1, 1
 			continue
 		}
-		n := pl.size(it)
+		n := pl.of(it).size
 		if size*n > maxList && word > lo {
 			all = append(all, piece{lo, word})
 			lo, size = word, here
@@ -218,19 +185,18 @@ func (pl *planner) runs(items []*syntax.Regexp) (all []piece) {
 
 // isGap says whether a factor divides the pattern.
 func (pl *planner) isGap(re *syntax.Regexp) bool {
-	l := pl.measure(re)
-	return l.min == 0 && l.runes > maxSuffix || pl.hasGap(re) || isLoop(re) && pl.manyLetters(re.Sub[0])
+	f := pl.of(re)
+	return f.span.min == 0 && f.span.runes > maxSuffix || f.gap || isLoop(re) && f.anyLetter()
 }
 
 // isGlue says whether a factor is but white space.
 func (pl *planner) isGlue(re *syntax.Regexp) bool {
-	b := pl.bytesIn(re)
-	return b.or(blanks) == blanks
+	return pl.of(re).held.or(blanks) == blanks
 }
 
 // isTrim says whether a factor tells nothing at the end of a part: white space, or marks that may be missing.
 func (pl *planner) isTrim(re *syntax.Regexp) bool {
-	return pl.isGlue(re) || pl.measure(re).min == 0 && pl.bytesIn(re).and(wordBytes.or(foreignBytes)) == bytes{}
+	return pl.isGlue(re) || pl.of(re).span.min == 0 && pl.of(re).held.and(wordBytes.or(foreignBytes)) == bytes{}
 }
 
 // blanks are what stands between words.
@@ -255,44 +221,18 @@ func isLoop(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && (re.Max < 0 || re.Max > maxGap)
 }
 
-// hasGap says whether a piece of re can run over several words.
-func (pl *planner) hasGap(re *syntax.Regexp) bool {
-	if (isLoop(re) || re.Op == syntax.OpRepeat && pl.measure(re).runes > maxGap) && pl.manyLetters(re.Sub[0]) {
-		if b := pl.bytesIn(re.Sub[0]); b.has(' ') {
-			return true
-		}
-	}
-	return slices.ContainsFunc(re.Sub, pl.hasGap)
-}
-
-// manyLetters says whether re may match any word.
-func (pl *planner) manyLetters(re *syntax.Regexp) bool {
-	b := pl.bytesIn(re)
-	for c := byte('a'); c <= 'z'; c++ {
-		if !b.has(c) {
-			return false
-		}
-	}
-	return true
-}
-
 // chain makes the chain of these pieces.
 func (pl *planner) chain(items []*syntax.Regexp, pieces []piece) chain {
 	var c chain
 	from := 0
 	var before piece
 	for _, p := range pieces {
-		way := items[from:p.hi] // from the end of the part before
-		l, b := pl.lengthOf(way), pl.bytesOf(way)
-		l.min = pl.lengthOf(items[from:p.lo]).min + 1   // a part may be cut after its first word, see phrase
-		rest := pl.lengthOf(items[before.lo:before.hi]) // of the part before, where that was cut
-		l.max, l.runes = min(l.max+rest.max, endless), min(l.runes+rest.runes, endless)
-		b = b.or(pl.bytesOf(items[before.lo:before.hi]))
+		way := items[from:p.hi]                                        // from the end of the part before
+		f, rest := pl.ofRow(way), pl.ofRow(items[before.lo:before.hi]) // the part before, where that was cut
+		l, b := f.span.plus(rest.span), f.held.or(rest.held)
+		l.min = pl.ofRow(items[from:p.lo]).span.min + 1 // a part may be cut after its first word, see phrase
 		if len(c.parts) == 0 {
-			c.start, c.bytes = l, b
-			all := concat(way)
-			c.solid, c.loop = pl.solid(all)
-			c.spaces = pl.spaces(all)
+			c.start, c.bytes, c.solid, c.loop, c.spaces = l, b, f.solid, f.loop, f.spaces
 		}
 		c.parts = append(c.parts, joint{
 			re: together(items[p.lo:p.hi]), left: pl.endsWord(items[:p.lo]), right: pl.beginsNone(items[p.hi:]), after: l, between: b,
@@ -368,7 +308,7 @@ func (pl *planner) border(re *syntax.Regexp, last bool) border {
 	if b := pl.edge(re, last); b.and(wordBytes) != (bytes{}) {
 		return joined
 	}
-	if pl.measure(re).min > 0 {
+	if pl.of(re).span.min > 0 {
 		return apart
 	}
 	return unsaid
@@ -392,13 +332,13 @@ func (pl *planner) edge(re *syntax.Regexp, last bool) bytes {
 				sub = re.Sub[len(re.Sub)-1-i]
 			}
 			b = b.or(pl.edge(sub, last))
-			if pl.measure(sub).min > 0 {
+			if pl.of(sub).span.min > 0 {
 				break
 			}
 		}
 		return b
 	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return pl.bytesIn(re)
+		return pl.of(re).held
 	}
 	for _, sub := range re.Sub {
 		b = b.or(pl.edge(sub, last))

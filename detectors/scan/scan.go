@@ -88,7 +88,7 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 		n := len(s.wordings)
 		known[p], s.wordings = n, append(s.wordings, []int32{int32(i)})
 		re, err := trees.parse(p)
-		if err == nil && pl.measure(re).min == 0 {
+		if err == nil && pl.of(re).span.min == 0 {
 			err = ErrEmpty
 		}
 		if err == nil {
