@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // listName is a list in braces. A brace that belongs to \p{Greek}, \x{e9} or a{2,3} is none: the
@@ -16,7 +17,7 @@ var listName = regexp.MustCompile(`(\\[pPx])?\{([a-z_][a-z0-9_]*)\}`)
 
 // expandLists turns each list into one group. Items stand for themselves; an item that
 // begins with "re:" is a pattern and may name other lists.
-func expandLists(all map[string][]string, where string) (*lists, []Fault) {
+func expandLists(all map[string][]string, where string, sound *sound) (*lists, []Fault) {
 	done, umlauts := map[string]string{}, map[string]string{}
 	var faults []Fault
 	var visit func(name string, busy []string) error
@@ -78,16 +79,16 @@ func expandLists(all map[string][]string, where string) (*lists, []Fault) {
 			}
 		}
 	}
-	return &lists{groups: done, umlauts: umlauts, good: map[string]error{}, repeats: map[string]int{}, guards: map[string]Guard{}}, faults
+	return &lists{groups: done, umlauts: umlauts, sound: sound, repeats: map[string]int{}, guards: map[string]Guard{}}, faults
 }
 
 // lists holds the lists of a pack, and what was made with them.
 type lists struct {
 	groups  map[string]string // by name
 	umlauts map[string]string // by name, of the items that begin with an umlaut
-	good    map[string]error  // by pattern, its lists left out, and by list: what is wrong with it
-	repeats map[string]int    // by list: the product of its counts
-	guards  map[string]Guard  // by pattern
+	sound   *sound
+	repeats map[string]int   // by list: the product of its counts
+	guards  map[string]Guard // by pattern
 
 	guardPatterns []string // expanded, by number of the guard
 }
@@ -123,7 +124,7 @@ func (l *lists) expand(pattern string) (string, error) {
 	short, times := soft, repeats(pattern)
 	for _, m := range listName.FindAllStringSubmatch(soft, -1) {
 		group := l.groups[m[2]]
-		if m[1] != "" || l.parses(group) != nil {
+		if m[1] != "" || l.sound.parses(group) != nil {
 			continue
 		}
 		if _, known := l.repeats[group]; !known {
@@ -131,10 +132,10 @@ func (l *lists) expand(pattern string) (string, error) {
 		}
 		short, times = strings.ReplaceAll(short, m[0], "(?:x)"), min(times*l.repeats[group], mostRepeats+1)
 	}
-	if times <= mostRepeats && l.parses(short) == nil {
+	if times <= mostRepeats && l.sound.parses(short) == nil {
 		return full, nil
 	}
-	return full, l.parses(full)
+	return full, l.sound.parses(full)
 }
 
 // atUmlaut gives the pattern once more for a list at its start whose items begin with an umlaut, or "". No word
@@ -151,14 +152,20 @@ func (l *lists) atUmlaut(pattern string) string {
 	return `\B` + l.umlauts[pattern[m[4]:m[5]]] + rest
 }
 
+// sound remembers what is wrong with patterns, their lists left out, and with lists, for all packs that are loaded
+// together: they have most lists in common. It is safe for concurrent use.
+type sound struct{ known sync.Map } // pattern -> func() error
+
 // parses gives what is wrong with a pattern.
-func (l *lists) parses(pattern string) error {
-	err, known := l.good[pattern]
-	if !known {
-		_, err = syntax.Parse("(?i)"+pattern, syntax.Perl)
-		l.good[pattern] = err
+func (s *sound) parses(pattern string) error {
+	f, ok := s.known.Load(pattern)
+	if !ok {
+		f, _ = s.known.LoadOrStore(pattern, sync.OnceValue(func() error {
+			_, err := syntax.Parse("(?i)"+pattern, syntax.Perl)
+			return err
+		}))
 	}
-	return err
+	return f.(func() error)()
 }
 
 // guard gives the guard of a pattern; equal ones are one.

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // All gives the rules of the packs, in order.
@@ -27,7 +26,7 @@ func SetVersion(packs []*Pack) string {
 	packs = slices.Clone(packs)
 	slices.SortFunc(packs, func(a, b *Pack) int { return cmp.Compare(a.ID, b.ID) })
 	h := sha256.New()
-	enc := yaml.NewEncoder(h)
+	enc := json.NewEncoder(h)
 	for _, p := range packs {
 		// A pack is plain data and a hash takes every write, so this cannot fail.
 		_ = enc.Encode(p)
@@ -37,7 +36,6 @@ func SetVersion(packs []*Pack) string {
 			}
 		}
 	}
-	_ = enc.Close()
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 

@@ -67,8 +67,9 @@ func Load(fsys fs.FS) ([]*Pack, error) {
 	loaded, wrong := make([]*Pack, len(names)), make([][]Fault, len(names))
 	var files errgroup.Group
 	files.SetLimit(runtime.GOMAXPROCS(0))
+	var s sound
 	for i, name := range names {
-		files.Go(func() error { loaded[i], wrong[i] = loadFile(fsys, name, common); return nil })
+		files.Go(func() error { loaded[i], wrong[i] = loadFile(fsys, name, common, &s); return nil })
 	}
 	_ = files.Wait()
 	var packs []*Pack
@@ -86,7 +87,7 @@ func Load(fsys fs.FS) ([]*Pack, error) {
 	return packs, nil
 }
 
-func loadFile(fsys fs.FS, name string, common map[string]*Common) (*Pack, []Fault) {
+func loadFile(fsys fs.FS, name string, common map[string]*Common, s *sound) (*Pack, []Fault) {
 	raw, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, []Fault{{Where: name, Problem: err.Error()}}
@@ -101,7 +102,7 @@ func loadFile(fsys fs.FS, name string, common map[string]*Common) (*Pack, []Faul
 		return nil, []Fault{{Where: name, Problem: "more than one YAML document in the file; make one file of each"}}
 	}
 	pack.Common = commonOf(pack, common)
-	return pack, fill(pack, name)
+	return pack, fill(pack, name, s)
 }
 
 // repeated gives the ids of a file's pack that were seen before, and adds them.
@@ -141,18 +142,18 @@ func ruleIDs(p *Pack) []string {
 // Fill prepares a pack that was built in code, as Load prepares one that it read: where names it in
 // faults. Custom gate rules come this way.
 func Fill(p *Pack, where string) error {
-	if faults := fill(p, where); len(faults) > 0 {
+	if faults := fill(p, where, &sound{}); len(faults) > 0 {
 		return audit.E("rules: fill", audit.KindInvalid, Join(faults))
 	}
 	return nil
 }
 
-func fill(p *Pack, where string) []Fault {
+func fill(p *Pack, where string, s *sound) []Fault {
 	faults := packFaults(p, where)
 	p.Rules = expandTerms(p.Rules)
 	named, more := allLists(p, where)
 	faults = append(faults, more...)
-	lists, more := expandLists(named, where)
+	lists, more := expandLists(named, where, s)
 	faults = append(faults, more...)
 	if p.Common != nil {
 		p.Unless = append(slices.Clone(p.Common.Unless), p.Unless...)
@@ -241,7 +242,7 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (fau
 	if r.Confidence == 0 {
 		r.Confidence = defaultConfidence
 	}
-	if r.Confidence < 0 || r.Confidence > 1 {
+	if !(r.Confidence > 0 && r.Confidence <= 1) { // NaN, too
 		faults = append(faults, Fault{where, r.ID, "confidence", "must lie in (0, 1]"})
 	}
 	if r.Severity != "" && r.Severity.Level() == 0 {

@@ -36,7 +36,7 @@ type Pack struct {
 	Rationale string  `yaml:"rationale,omitempty"`
 	Rules     []*Rule `yaml:"rules"`
 
-	Common *Common `yaml:"-"` // of its family and language, nil if there is none; filled by Load
+	Common *Common `yaml:"-" json:"-"` // of its family and language, nil if there is none; filled by Load
 	guards *guards // of all rules; filled by Load
 }
 
@@ -79,10 +79,10 @@ type Rule struct {
 	Mitigation string `yaml:"mitigation,omitempty"`
 
 	// Filled by Load.
-	Pack     *Pack    `yaml:"-"`
-	Kind     string   `yaml:"-"` // charter.sex, safety.violence, idiom, gate.<id>, pii.<entity>
-	Expanded []string `yaml:"-"` // patterns with lists put in
-	Guards   []Guard  `yaml:"-"` // unless patterns of rule and pack, without regard to case
+	Pack     *Pack    `yaml:"-" json:"-"`
+	Kind     string   `yaml:"-" json:"-"` // charter.sex, safety.violence, idiom, gate.<id>, pii.<entity>
+	Expanded []string `yaml:"-" json:"-"` // patterns with lists put in
+	Guards   []Guard  `yaml:"-" json:"-"` // unless patterns of rule and pack, without regard to case
 
 	near, notNear []phrase
 }
