@@ -3,6 +3,7 @@ package scan
 import (
 	"regexp/syntax"
 	"slices"
+	"unicode/utf8"
 )
 
 // linker joins compiled parts into one program. Equal ones are held once.
@@ -17,6 +18,11 @@ type linker struct {
 	said  map[*syntax.Regexp]listing
 	text  []byte // of a phrase
 	lines bool   // some assertion looks for ends of lines
+
+	emitted map[uint64][]emitted // parts that are no lists, by digest
+
+	folded [utf8.RuneSelf]uint32 // by character: 1 more than the number of its class set, without regard to case
+	links  []link                // of phrases that are being listed
 }
 
 type partKey struct {
@@ -27,22 +33,22 @@ type partKey struct {
 func newLinker() *linker {
 	return &linker{
 		program: program{setIDs: map[string]uint32{}},
-		ids:     map[string]int32{}, quick: map[partKey]int32{}, lists: newTrie(), said: map[*syntax.Regexp]listing{}, seen: map[*syntax.Regexp]bool{},
+		ids:     map[string]int32{}, emitted: map[uint64][]emitted{}, quick: map[partKey]int32{}, lists: newTrie(), said: map[*syntax.Regexp]listing{}, seen: map[*syntax.Regexp]bool{},
 	}
 }
 
 // part adds a part and gives its number, which equal parts have in common.
-func (l *linker) part(j *joint) (int32, error) {
+func (l *linker) part(j *joint) int32 {
 	key := partKey{j.re, j.left, j.right}
-	if id, ok := l.quick[key]; ok {
-		return id, nil
+	id, ok := l.quick[key]
+	if !ok {
+		id = l.newPart(j)
+		l.quick[key] = id
 	}
-	id, err := l.newPart(j)
-	l.quick[key] = id
-	return id, err
+	return id
 }
 
-func (l *linker) newPart(j *joint) (int32, error) {
+func (l *linker) newPart(j *joint) int32 {
 	next := int32(l.size)
 	if said := l.list(j.re); said.ok && !said.isEverywhere() {
 		list := said.phrases
@@ -56,45 +62,74 @@ func (l *linker) newPart(j *joint) (int32, error) {
 				l.lists.add(p.steps, uint32(id), j.left, j.right && !p.cut)
 			}
 		}
-		return id, nil
+		return id
 	}
-	prog, err := syntax.Compile(clip(j.re).Simplify())
-	if err != nil {
-		return 0, err
-	}
-	text := content(prog, j.left, j.right)
-	id, ok := l.ids[text]
-	if !ok {
-		id = next
-		l.ids[text] = id
-		l.size++
-		l.add(prog, uint32(id), j.left, j.right)
-	}
-	return id, nil
-}
-
-// add copies a compiled part, with the assertions that its ends ask for.
-func (l *linker) add(prog *syntax.Prog, part uint32, left, right bool) {
-	off := uint32(len(l.inst))
-	all, _ := l.translate(prog, off)
-	l.inst = append(l.inst, all...)
-	entry := off + uint32(prog.Start)
-	end := inst{op: match, arg: uint32(len(l.found))}
-	l.found = append(l.found, []uint32{part})
-	if right {
-		l.inst = append(l.inst, end)
-		end = inst{op: assert, arg: uint32(notInside), out: uint32(len(l.inst) - 1)}
-	}
-	for i := range all {
-		if l.inst[off+uint32(i)].op == match {
-			l.inst[off+uint32(i)] = end
+	from := len(l.inst)
+	entry := l.emitPart(j)
+	digest := digestOf(l.inst[from:], from)
+	for _, e := range l.emitted[digest] {
+		if equal(l.inst[e.from:e.to], l.inst[from:], from-e.from) {
+			l.inst = l.inst[:from]
+			return e.part
 		}
 	}
-	if left {
-		l.inst = append(l.inst, inst{op: assert, arg: uint32(notInside), out: entry})
-		entry = uint32(len(l.inst) - 1)
+	l.emitted[digest] = append(l.emitted[digest], emitted{from, len(l.inst), next})
+	l.inst[from].arg = uint32(len(l.found))
+	l.found, l.entries = append(l.found, []uint32{uint32(next)}), append(l.entries, entry)
+	l.size++
+	return next
+}
+
+// emitPart emits a part that is no list, with the assertions that its ends ask for. Its first instruction is its end.
+func (l *linker) emitPart(j *joint) (entry uint32) {
+	end := l.emitOne(inst{op: match})
+	if j.right {
+		end = l.emitOne(inst{op: assert, arg: uint32(notInside), out: end})
 	}
-	l.entries = append(l.entries, entry)
+	entry = l.emit(j.re, end)
+	if j.left {
+		entry = l.emitOne(inst{op: assert, arg: uint32(notInside), out: entry})
+	}
+	return entry
+}
+
+// emitted is where the instructions of a part are.
+type emitted struct {
+	from, to int
+	part     int32
+}
+
+// digestOf is the same for instructions that are equal but for where they are.
+func digestOf(all []inst, from int) uint64 {
+	h := uint64(14695981039346656037) // FNV-1a, by words
+	for _, in := range all[1:] {
+		arg := in.arg
+		if in.op == alt {
+			arg -= uint32(from)
+		}
+		for _, v := range [...]uint64{uint64(in.op), uint64(in.out - uint32(from)), uint64(arg)} {
+			h = (h ^ v) * 1099511628211
+		}
+	}
+	return h
+}
+
+// equal says whether b is a, apart by some instructions, but for the number of the part at their ends.
+func equal(a, b []inst, apart int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	by := uint32(apart)
+	for i, in := range b[1:] {
+		in.out -= by
+		if in.op == alt {
+			in.arg -= by
+		}
+		if in != a[i+1] {
+			return false
+		}
+	}
+	return true
 }
 
 // learn takes note of the characters that a pattern tells apart.
@@ -108,7 +143,7 @@ func (l *linker) learn(re *syntax.Regexp) {
 	switch re.Op {
 	case syntax.OpLiteral:
 		for _, r := range re.Rune {
-			l.set(orbit(r, re.Flags&syntax.FoldCase != 0))
+			l.setOf(r, re.Flags)
 		}
 	case syntax.OpCharClass:
 		l.set(re.Rune)
@@ -135,6 +170,18 @@ func (l *linker) set(s runeSet) uint32 {
 		l.runes, l.signs = append(l.runes, s), append(l.signs, signOf(s))
 	}
 	return id
+}
+
+// setOf gives the number of the class set of one rune of a literal.
+func (l *linker) setOf(r rune, flags syntax.Flags) uint32 {
+	fold := flags&syntax.FoldCase != 0
+	if !fold || uint32(r) >= utf8.RuneSelf {
+		return l.set(orbit(r, fold))
+	}
+	if l.folded[r] == 0 {
+		l.folded[r] = l.set(orbit(r, fold)) + 1
+	}
+	return l.folded[r] - 1
 }
 
 // link finishes the program.
@@ -317,16 +364,4 @@ func appendFlags(b []byte, flags ...bool) []byte {
 		}
 	}
 	return b
-}
-
-// content is equal for parts that are equal.
-func content(prog *syntax.Prog, left, right bool) string {
-	b := appendNumbers(appendFlags(nil, left, right, false), []int{prog.Start})
-	for i := range prog.Inst {
-		in := &prog.Inst[i]
-		b = append(b, byte(in.Op))
-		b = appendNumbers(b, []uint32{in.Out, in.Arg, uint32(len(in.Rune))})
-		b = appendNumbers(b, in.Rune)
-	}
-	return string(b)
 }

@@ -349,20 +349,3 @@ func (pl *planner) edge(re *syntax.Regexp, last bool) bytes {
 func concat(items []*syntax.Regexp) *syntax.Regexp {
 	return &syntax.Regexp{Op: syntax.OpConcat, Sub: items}
 }
-
-// clip widens counted repeats: x{3,40} to x{3,}, x{16} to x{6,}. Counting is the business of the exact
-// match; in the common automaton it would multiply states.
-func clip(re *syntax.Regexp) *syntax.Regexp {
-	if len(re.Sub) == 0 {
-		return re
-	}
-	to := *re
-	to.Sub = make([]*syntax.Regexp, len(re.Sub))
-	for i, sub := range re.Sub {
-		to.Sub[i] = clip(sub)
-	}
-	if re.Op == syntax.OpRepeat && (re.Max > maxCount || re.Min > maxCount) {
-		to.Min, to.Max = min(re.Min, maxCount), -1
-	}
-	return &to
-}

@@ -91,12 +91,10 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 		if err == nil && pl.of(re).span.min == 0 {
 			err = ErrEmpty
 		}
-		if err == nil {
-			err = s.add(pl, l, int32(n), re)
-		}
 		if err != nil {
 			return nil, audit.E("scan: compile", audit.KindInvalid, fmt.Errorf("pattern %d: %w", i, err))
 		}
+		s.add(pl, l, int32(n), re)
 		s.exact = append(s.exact, sync.OnceValue(func() *exact { return s.program.exact(treeOf(p)) }))
 		s.slow = append(s.slow, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + p) })) // it did parse
 	}
@@ -123,22 +121,17 @@ func treeOf(pattern string) *syntax.Regexp {
 }
 
 // add plans one pattern.
-func (s *Scanner) add(pl *planner, l *linker, pattern int32, re *syntax.Regexp) error {
+func (s *Scanner) add(pl *planner, l *linker, pattern int32, re *syntax.Regexp) {
 	l.learn(re)
 	chains := pl.plan(re)
 	s.chainsOf = append(s.chainsOf, interval{len(s.chains), len(s.chains) + len(chains) - 1})
 	for _, c := range chains {
 		c.pattern = pattern
 		for j := range c.parts {
-			part, err := l.part(&c.parts[j])
-			if err != nil {
-				return err
-			}
-			c.parts[j].part, c.parts[j].re = part, nil
+			c.parts[j].part, c.parts[j].re = l.part(&c.parts[j]), nil
 		}
 		s.chains = append(s.chains, c)
 	}
-	return nil
 }
 
 // setTriggers hangs each chain on the part that the fewest chains have.

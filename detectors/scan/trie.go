@@ -144,13 +144,45 @@ type listing struct {
 func (l *linker) list(re *syntax.Regexp) listing {
 	said, known := l.said[re]
 	if !known {
-		said.phrases, said.ok = l.listed([]phrase{{}}, re)
-		for i, p := range said.phrases {
-			said.phrases[i].steps = l.fromTelling(p.steps)
+		var open []beginning
+		l.links = l.links[:0]
+		if open, said.ok = l.listed([]beginning{{last: -1}}, re); said.ok {
+			said.phrases = l.phrases(open)
 		}
 		l.said[re] = said
 	}
 	return said
+}
+
+// beginning is a phrase while it is being listed: its last link, and the number of its steps.
+type beginning struct {
+	last, n int32
+	cut     bool
+}
+
+// link is a step of phrases and the link before it, or -1: what they have in common is there once.
+type link struct {
+	before int32
+	step   step
+}
+
+// phrases gives the phrases that were listed.
+func (l *linker) phrases(all []beginning) []phrase {
+	n := int32(0)
+	for _, b := range all {
+		n += b.n
+	}
+	room := make([]step, n)
+	list := make([]phrase, len(all))
+	for i, b := range all {
+		steps := room[:b.n:b.n]
+		room = room[b.n:]
+		for k, at := b.n-1, b.last; at >= 0; k, at = k-1, l.links[at].before {
+			steps[k] = l.links[at].step
+		}
+		list[i] = phrase{l.fromTelling(steps), b.cut}
+	}
+	return list
 }
 
 // fromTelling gives a phrase from its first telling word on, if it has one. The frequent words before it are
@@ -187,12 +219,12 @@ func (l listing) isEverywhere() bool {
 }
 
 // listed extends phrases by what re matches. ok is false where there are too many.
-func (l *linker) listed(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) {
-	if len(all) > 0 && !slices.ContainsFunc(all, func(p phrase) bool { return p.cut }) {
+func (l *linker) listed(all []beginning, re *syntax.Regexp) (to []beginning, ok bool) {
+	if len(all) > 0 && !slices.ContainsFunc(all, func(p beginning) bool { return p.cut }) {
 		to, ok = l.continued(all, re)
 		return to, ok && len(to) <= maxPhrases
 	}
-	var open []phrase
+	var open []beginning
 	for _, p := range all {
 		if p.cut {
 			to = append(to, p)
@@ -209,16 +241,18 @@ func (l *linker) listed(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) 
 }
 
 // continued is listed of phrases none of which is cut.
-func (l *linker) continued(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) {
+func (l *linker) continued(all []beginning, re *syntax.Regexp) (to []beginning, ok bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
-		steps := make([]step, len(re.Rune))
-		for i, r := range re.Rune {
-			steps[i].set = l.set(orbit(r, re.Flags&syntax.FoldCase != 0))
+		to = slices.Clone(all)
+		for _, r := range re.Rune {
+			l.extend(to, step{set: l.setOf(r, re.Flags)})
 		}
-		return extend(all, steps...), true
+		return to, true
 	case syntax.OpCharClass:
-		return extend(all, step{set: l.set(re.Rune)}), true
+		to = slices.Clone(all)
+		l.extend(to, step{set: l.set(re.Rune)})
+		return to, true
 	case syntax.OpCapture:
 		return l.listed(all, re.Sub[0])
 	case syntax.OpQuest:
@@ -227,7 +261,9 @@ func (l *linker) continued(all []phrase, re *syntax.Regexp) (to []phrase, ok boo
 	case syntax.OpPlus:
 		if sub := re.Sub[0]; sub.Op == syntax.OpCharClass {
 			if set := l.set(sub.Rune); l.signs[set] != manyLetters && !isLetter(l.signs[set]) { // loops over letters would multiply states
-				return extend(all, step{set: set, loop: true}), true
+				to = slices.Clone(all)
+				l.extend(to, step{set: set, loop: true})
+				return to, true
 			}
 		}
 		to, ok = l.listed(all, re.Sub[0])
@@ -255,7 +291,7 @@ func (l *linker) continued(all []phrase, re *syntax.Regexp) (to []phrase, ok boo
 }
 
 // repeated is continued of a counted repeat. Large counts are for the automaton, see clip.
-func (l *linker) repeated(all []phrase, re *syntax.Regexp) (to []phrase, ok bool) {
+func (l *linker) repeated(all []beginning, re *syntax.Regexp) (to []beginning, ok bool) {
 	if isLoop(re) && re.Min <= 1 {
 		return cut(all), true
 	}
@@ -274,17 +310,17 @@ func (l *linker) repeated(all []phrase, re *syntax.Regexp) (to []phrase, ok bool
 	return append(to, more...), true
 }
 
-// extend adds steps to the phrases.
-func extend(all []phrase, steps ...step) []phrase {
-	to := make([]phrase, len(all))
-	for i, p := range all {
-		to[i].steps = slices.Concat(p.steps, steps)
+// extend adds a step to the phrases.
+func (l *linker) extend(all []beginning, s step) {
+	for i := range all {
+		l.links = append(l.links, link{all[i].last, s})
+		all[i].last = int32(len(l.links) - 1)
+		all[i].n++
 	}
-	return to
 }
 
 // cut ends the phrases.
-func cut(all []phrase) []phrase {
+func cut(all []beginning) []beginning {
 	to := slices.Clone(all)
 	for i := range to {
 		to[i].cut = true
