@@ -39,7 +39,7 @@ type InProcessOptions struct {
 	Logger *slog.Logger
 }
 
-// NewInProcess compiles the shipped rules, once in a process: about 2.5 s of a core, and 140 MB that stay. Do it at the
+// NewInProcess compiles the shipped rules, once in a process: about 2.5 s of a core, and 180 MB that stay. Do it at the
 // start, not with the first call.
 func NewInProcess(o InProcessOptions) (*InProcess, error) {
 	if o.Detectors == nil {

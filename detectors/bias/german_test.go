@@ -70,28 +70,36 @@ func TestGermanSpelling(t *testing.T) {
 }
 
 // TestGermanRows holds recall and false alarms on our labelled sentences. Rules were made with the rows of split
-// train in view, so only those of dev say what to expect of others.
+// train in view, so only those of dev say what to expect of others. The sentences of classes.de.jsonl are of writers
+// who knew the meanings of the classes and no rule; those of dev came when the patterns were written.
 func TestGermanRows(t *testing.T) {
-	texts := map[string][]string{}
-	for _, row := range detectortest.Rows[struct {
-		Text  string
-		Label struct{ Bias int }
-		Split string
-	}](t, filepath.Join("..", "classifier", "data", "grounds.de.jsonl")) {
-		kind := row.Split + " harmless"
-		if row.Label.Bias == 1 {
-			kind = row.Split + " biased"
-		}
-		texts[kind] = append(texts[kind], row.Text)
-	}
-	for kind, limits := range map[string][2]float64{
-		"train biased": {0.65, 1}, "dev biased": {0.15, 1}, "train harmless": {0, 0.02}, "dev harmless": {0, 0.03},
+	for file, limits := range map[string]map[string][2]float64{
+		filepath.Join("..", "classifier", "data", "grounds.de.jsonl"): {
+			"train biased": {0.65, 1}, "dev biased": {0.15, 1}, "train harmless": {0, 0.02}, "dev harmless": {0, 0.03},
+		},
+		filepath.Join("testdata", "classes.de.jsonl"): {
+			"train biased": {0.30, 1}, "dev biased": {0.20, 1}, "train harmless": {0, 0.01}, "dev harmless": {0, 0.01},
+		},
 	} {
-		fired := firing(t, texts[kind])
-		share := float64(len(fired)) / float64(len(texts[kind]))
-		t.Logf("%s: %d of %d, %.3f", kind, len(fired), len(texts[kind]), share)
-		if share < limits[0] || share > limits[1] {
-			t.Errorf("%s: %.3f, want %v", kind, share, limits)
+		texts := map[string][]string{}
+		for _, row := range detectortest.Rows[struct {
+			Text  string
+			Label struct{ Bias int }
+			Split string
+		}](t, file) {
+			kind := row.Split + " harmless"
+			if row.Label.Bias == 1 {
+				kind = row.Split + " biased"
+			}
+			texts[kind] = append(texts[kind], row.Text)
+		}
+		for kind, limit := range limits {
+			fired := firing(t, texts[kind])
+			share := float64(len(fired)) / float64(len(texts[kind]))
+			t.Logf("%s, %s: %d of %d, %.3f", filepath.Base(file), kind, len(fired), len(texts[kind]), share)
+			if len(texts[kind]) == 0 || share < limit[0] || share > limit[1] {
+				t.Errorf("%s, %s: %.3f, want %v", filepath.Base(file), kind, share, limit)
+			}
 		}
 	}
 }
