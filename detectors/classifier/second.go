@@ -141,12 +141,19 @@ type reading struct {
 	said          *encoder.Logits
 }
 
+// sureAlone is the probability above which the classifier's own answer holds in a text of several sentences that are not English: the
+// strongest of several is often strong by chance, and the encoder cannot look at it.
+const sureAlone = 0.9
+
 // decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
 func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
 		s.ask(w, h, b, text, sentences, x)
-		if x.said != nil && x.probability <= w.Heads[h].Threshold || x.said == nil && !x.yes {
+		switch {
+		case x.said != nil && x.probability <= w.Heads[h].Threshold:
+			continue
+		case x.said == nil && (!x.yes || len(sentences) > 1 && x.probability <= sureAlone):
 			continue
 		}
 		if x.probability > top.probability {

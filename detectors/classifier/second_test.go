@@ -152,6 +152,29 @@ func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 	}
 }
 
+// TestOtherLanguages holds false alarms on ordinary German answers, which the encoder does not read, and that half of what the classifier
+// finds alone it finds among them, too.
+func TestOtherLanguages(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	flags := func(text string) bool { return len(detectortest.Findings(t, d, text)) > 0 }
+	var wrong, alone, among float64
+	answers := detectortest.Rows[dataset.Row](t, "testdata/answers.de.jsonl")
+	for _, row := range answers {
+		wrong += count(flags(row.Text))
+	}
+	others := eval.Neighbours(answers)
+	for i, row := range detectortest.Rows[dataset.Row](t, "../bias/testdata/classes.de.jsonl") {
+		if *row.Label.Bias > 0.5 {
+			k := 2 * i % len(others)
+			alone, among = alone+count(flags(row.Text)), among+count(flags(others[k]+" "+row.Text+" "+others[(k+1)%len(others)]))
+		}
+	}
+	t.Logf("%.0f of %d answers flagged; %.0f found alone, %.0f among others", wrong, len(answers), alone, among)
+	if wrong > 0.04*float64(len(answers)) || among < alone/2 {
+		t.Error("want at most 4 % of the answers, and among others at least half of what is found alone")
+	}
+}
+
 func count(yes bool) float64 {
 	if yes {
 		return 1
