@@ -152,26 +152,37 @@ func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 	}
 }
 
-// TestOtherLanguages holds false alarms on ordinary German answers, which the encoder does not read, and that half of what the classifier
-// finds alone it finds among them, too.
+// TestAnswers holds false alarms on ordinary answers that name people all the time, say no and warn, which nothing learnt from.
+func TestAnswers(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	for file, most := range map[string]float64{"testdata/answers.en.jsonl": 0.07, "testdata/answers.de.jsonl": 0.04} {
+		answers := detectortest.Rows[dataset.Row](t, file)
+		wrong := 0.0
+		for _, row := range answers {
+			wrong += count(len(detectortest.Findings(t, d, row.Text)) > 0)
+		}
+		t.Logf("%s: %.0f of %d flagged", file, wrong, len(answers))
+		if wrong > most*float64(len(answers)) {
+			t.Errorf("%s: want at most %.2f of them", file, most)
+		}
+	}
+}
+
+// TestOtherLanguages holds that of what the classifier finds in a German sentence, which the encoder does not read, it finds half among others.
 func TestOtherLanguages(t *testing.T) {
 	d := withEncoder(t, "balanced")
 	flags := func(text string) bool { return len(detectortest.Findings(t, d, text)) > 0 }
-	var wrong, alone, among float64
-	answers := detectortest.Rows[dataset.Row](t, "testdata/answers.de.jsonl")
-	for _, row := range answers {
-		wrong += count(flags(row.Text))
-	}
-	others := eval.Neighbours(answers)
+	others := eval.Neighbours(detectortest.Rows[dataset.Row](t, "testdata/answers.de.jsonl"))
+	var alone, among float64
 	for i, row := range detectortest.Rows[dataset.Row](t, "../bias/testdata/classes.de.jsonl") {
 		if *row.Label.Bias > 0.5 {
 			k := 2 * i % len(others)
 			alone, among = alone+count(flags(row.Text)), among+count(flags(others[k]+" "+row.Text+" "+others[(k+1)%len(others)]))
 		}
 	}
-	t.Logf("%.0f of %d answers flagged; %.0f found alone, %.0f among others", wrong, len(answers), alone, among)
-	if wrong > 0.04*float64(len(answers)) || among < alone/2 {
-		t.Error("want at most 4 % of the answers, and among others at least half of what is found alone")
+	t.Logf("%.0f found alone, %.0f among others", alone, among)
+	if alone == 0 || among < alone/2 {
+		t.Error("want at least half of what is found alone")
 	}
 }
 
