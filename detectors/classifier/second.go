@@ -143,7 +143,7 @@ type reading struct {
 
 // sureAlone is the probability above which the classifier's own answer holds in a text of several sentences that are not English: the
 // strongest of several is often strong by chance, and the encoder cannot look at it.
-const sureAlone = 0.9
+const sureAlone = 0.93
 
 // decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
 func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
