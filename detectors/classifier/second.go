@@ -150,13 +150,11 @@ func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []det
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
 		s.ask(w, h, b, text, sentences, x)
-		switch {
-		case x.said != nil && x.probability <= w.Heads[h].Threshold:
-			continue
-		case x.said == nil && (!x.yes || len(sentences) > 1 && x.probability <= sureAlone):
-			continue
+		yes := x.yes && (len(sentences) == 1 || x.probability > sureAlone)
+		if x.said != nil {
+			yes = x.probability > w.Heads[h].Threshold
 		}
-		if x.probability > top.probability {
+		if yes && x.probability > top.probability {
 			top = x.best
 		}
 	}

@@ -224,7 +224,7 @@ func (p *program) exact(re *syntax.Regexp) *exact {
 	if err != nil {
 		return nil
 	}
-	all, ok := p.translate(prog, 0)
+	all, ok := p.translate(prog)
 	if !ok {
 		return nil
 	}
@@ -316,16 +316,16 @@ func (x *exact) setBegin(p *program, c *closer) {
 	}
 }
 
-// translate gives our instructions for those of a compiled expression, which begin at off. All its
-// characters must have been learned, or else ok is false.
-func (p *program) translate(prog *syntax.Prog, off uint32) (all []inst, ok bool) {
+// translate gives our instructions for those of a compiled expression. All its characters must have been learned, or
+// else ok is false.
+func (p *program) translate(prog *syntax.Prog) (all []inst, ok bool) {
 	all, ok = make([]inst, len(prog.Inst)), true
 	for i := range prog.Inst {
 		in, to := &prog.Inst[i], &all[i]
-		to.out = in.Out + off
+		to.out = in.Out
 		switch in.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
-			to.op, to.arg = alt, in.Arg+off
+			to.op, to.arg = alt, in.Arg
 		case syntax.InstCapture, syntax.InstNop:
 			to.op = pass
 		case syntax.InstEmptyWidth:
@@ -345,7 +345,7 @@ func (p *program) translate(prog *syntax.Prog, off uint32) (all []inst, ok bool)
 
 // contentOfList is equal for lists that are equal.
 func contentOfList(list []phrase, left, right bool) string {
-	b := appendFlags(nil, left, right, true)
+	b := appendFlags(nil, left, right)
 	for _, p := range list {
 		for _, s := range p.steps {
 			b = appendNumbers(appendFlags(b, s.loop), []uint32{s.set})

@@ -244,15 +244,13 @@ func (l *linker) listed(all []beginning, re *syntax.Regexp) (to []beginning, ok 
 func (l *linker) continued(all []beginning, re *syntax.Regexp) (to []beginning, ok bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
-		to = slices.Clone(all)
-		for _, r := range re.Rune {
-			l.extend(to, step{set: l.setOf(r, re.Flags)})
+		steps := make([]step, len(re.Rune))
+		for i, r := range re.Rune {
+			steps[i].set = l.setOf(r, re.Flags)
 		}
-		return to, true
+		return l.extend(all, steps...), true
 	case syntax.OpCharClass:
-		to = slices.Clone(all)
-		l.extend(to, step{set: l.set(re.Rune)})
-		return to, true
+		return l.extend(all, step{set: l.set(re.Rune)}), true
 	case syntax.OpCapture:
 		return l.listed(all, re.Sub[0])
 	case syntax.OpQuest:
@@ -261,9 +259,7 @@ func (l *linker) continued(all []beginning, re *syntax.Regexp) (to []beginning, 
 	case syntax.OpPlus:
 		if sub := re.Sub[0]; sub.Op == syntax.OpCharClass {
 			if set := l.set(sub.Rune); l.signs[set] != manyLetters && !isLetter(l.signs[set]) { // loops over letters would multiply states
-				to = slices.Clone(all)
-				l.extend(to, step{set: set, loop: true})
-				return to, true
+				return l.extend(all, step{set: set, loop: true}), true
 			}
 		}
 		to, ok = l.listed(all, re.Sub[0])
@@ -290,7 +286,7 @@ func (l *linker) continued(all []beginning, re *syntax.Regexp) (to []beginning, 
 	return all, true // what matches nothing, and assertions, which may be left out
 }
 
-// repeated is continued of a counted repeat. Large counts are for the automaton, see clip.
+// repeated is continued of a counted repeat. Large counts are for the automaton, see emitRepeat.
 func (l *linker) repeated(all []beginning, re *syntax.Regexp) (to []beginning, ok bool) {
 	if isLoop(re) && re.Min <= 1 {
 		return cut(all), true
@@ -310,13 +306,17 @@ func (l *linker) repeated(all []beginning, re *syntax.Regexp) (to []beginning, o
 	return append(to, more...), true
 }
 
-// extend adds a step to the phrases.
-func (l *linker) extend(all []beginning, s step) {
-	for i := range all {
-		l.links = append(l.links, link{all[i].last, s})
-		all[i].last = int32(len(l.links) - 1)
-		all[i].n++
+// extend adds steps to the phrases.
+func (l *linker) extend(all []beginning, steps ...step) []beginning {
+	to := slices.Clone(all)
+	for i := range to {
+		for _, s := range steps {
+			l.links = append(l.links, link{to[i].last, s})
+			to[i].last = int32(len(l.links) - 1)
+			to[i].n++
+		}
 	}
+	return to
 }
 
 // cut ends the phrases.
