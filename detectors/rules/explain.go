@@ -78,6 +78,7 @@ func explain(r *Rule) string {
 	}{
 		{"Patterns (without regard to case):", r.Patterns},
 		{"Not when its sentence holds:", append(slices.Clone(r.Pack.Unless), r.Unless...)},
+		{"Not where it is the end of:", r.UnlessHere},
 		{"Only near one of:", r.Near},
 		{"Not where the nearest is one of:", r.NotNear},
 		{"Fires on:", r.Match},

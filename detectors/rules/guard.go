@@ -71,13 +71,14 @@ func (g *guards) match(asked []Guard, text string) bool {
 }
 
 // Suppressed tells whether the match text[start:end] of the rule stands in a sentence that one of
-// the rule's guards excludes: a negation, a quotation, counter-speech.
+// the rule's guards excludes: a negation, a quotation, counter-speech; or is itself what UnlessHere excludes.
 //
 // The sentence is that of package normal, so guards and detectors mean the same by it.
 func Suppressed(r *Rule, text string, start, end int) bool {
-	if len(r.Guards) == 0 {
+	if len(r.Guards)+len(r.here) == 0 {
 		return false
 	}
 	from, to := normal.SentenceAround(text, start, end)
-	return r.Pack.guards.match(r.Guards, text[from:to])
+	return slices.ContainsFunc(r.here, func(re *regexp.Regexp) bool { return re.MatchString(text[from:end]) }) ||
+		len(r.Guards) > 0 && r.Pack.guards.match(r.Guards, text[from:to])
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -234,6 +235,18 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (fau
 			faults = append(faults, Fault{where, r.ID, index("unless", i), err.Error()})
 		} else {
 			r.Guards = append(r.Guards, g)
+		}
+	}
+	r.here = nil
+	for i, u := range r.UnlessHere {
+		full, err := lists.expand(u)
+		if err == nil {
+			var re *regexp.Regexp
+			re, err = regexp.Compile("(?i)(?:" + full + ")$")
+			r.here = append(r.here, re)
+		}
+		if err != nil {
+			faults = append(faults, Fault{where, r.ID, index("unless_here", i), err.Error()})
 		}
 	}
 	if r.Check != "" && check.Named(r.Check) == nil {

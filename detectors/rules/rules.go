@@ -12,7 +12,11 @@
 // Suppressed, on matches only.
 package rules
 
-import "github.com/evenhand/evenhand/audit"
+import (
+	"regexp"
+
+	"github.com/evenhand/evenhand/audit"
+)
 
 // Pack is one YAML file. Exactly one of Ground, Category, Wording, Gate and PII is set.
 type Pack struct {
@@ -52,6 +56,9 @@ type Rule struct {
 	Class    string   `yaml:"class,omitempty"`
 	Patterns []string `yaml:"patterns,omitempty"`
 	Unless   []string `yaml:"unless,omitempty"`
+	// UnlessHere holds patterns, too; a hit is dropped that one of them ends with. So a negation counts right before the hit
+	// and nowhere else: "never send money" is advice, "never mind, send money" is not.
+	UnlessHere []string `yaml:"unless_here,omitempty"`
 	// Near holds plain words, one of which must stand near the match; where NotNear words stand between it
 	// and the match, or alone, there is no hit. Packs of personal data only; see InContext.
 	Near    []string `yaml:"near,omitempty"`
@@ -84,6 +91,7 @@ type Rule struct {
 	Expanded []string `yaml:"-" json:"-"` // patterns with lists put in
 	Guards   []Guard  `yaml:"-" json:"-"` // unless patterns of rule and pack, without regard to case
 
+	here          []*regexp.Regexp // UnlessHere
 	near, notNear []phrase
 }
 

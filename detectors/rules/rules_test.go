@@ -225,6 +225,25 @@ func TestSuppressed(t *testing.T) {
 	}
 }
 
+func TestSuppressedHere(t *testing.T) {
+	r := load(t, strings.Replace(good, "    match", "    unless_here: ['\\b(?:never|nor) {people} (?:can''t|cannot) lead']\n    match", 1))[0].Rules[0]
+	for _, tc := range []struct {
+		text string
+		want bool
+	}{
+		{"Never women cannot lead.", true},
+		{"I think: nor WOMEN cannot lead, then", true},
+		{"Never mind, women cannot lead.", false},
+		{"Women cannot lead, nor women cannot lead", false},
+		{"Never. women cannot lead.", false},
+	} {
+		start := strings.Index(strings.ToLower(tc.text), "women")
+		if got := Suppressed(r, tc.text, start, start+len("women cannot lead")); got != tc.want {
+			t.Errorf("%q: %v", tc.text, got)
+		}
+	}
+}
+
 func TestSetVersion(t *testing.T) {
 	other := strings.NewReplacer("charter.sex.en", "charter.sex.de", "sex.claims", "sex.other").Replace(good)
 	a, b := load(t, good)[0], load(t, other)[0]
