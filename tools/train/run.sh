@@ -6,6 +6,8 @@
 # (OUT/encoder.bin, and golden values for its test), and has them calibrated: detectors/classifier/encoder/model.bin. Three quarters of an hour.
 # With the argument "classifier" the classifier learns from labels and from what the teacher labelled: detectors/classifier/model.bin. Ten minutes
 # on one core. The encoder has to be calibrated with it then: "encoder", or its last command alone where OUT/encoder.bin is there.
+# With the argument "further" and files of new texts the encoder that ships learns from these, too, between two whole runs, and is calibrated
+# anew. Half an hour without AMX. A classifier or teacher is not needed.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -32,9 +34,16 @@ learn=("${data[@]}" --out "$out" --seed "${SEED:-1}" ${SAMPLE:+--sample "$SAMPLE
 if [ "${1:-}" = classifier ]; then
   exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" "$out/labels.jsonl" --vectors "$out/vectors.bin" --out detectors/classifier/model.bin
 fi
-if [ "${1:-}" = encoder ]; then
-  python student.py "${learn[@]}" --ordinary "$ordinary" --teacher "$out/teacher.npz" --labels "$out/labels.jsonl"
-  python export.py "$out/student.npz" --out "$out/encoder.bin" --golden detectors/classifier/encoder/testdata
+if [ "${1:-}" = encoder ] || [ "${1:-}" = further ]; then
+  more=
+  if [ "$1" = encoder ]; then
+    python student.py "${learn[@]}" --ordinary "$ordinary" --teacher "$out/teacher.npz" --labels "$out/labels.jsonl"
+  else
+    was=$(tail -c 32 detectors/classifier/encoder/model.bin | od -An -tx1 | tr -d ' \n' | head -c 12)
+    python further.py "${learn[@]}" --ordinary "$ordinary" --new "${@:2}"
+    more=", and from version $was taken further with ${*:2} (tools/train/further.py)"
+  fi
+  python export.py "$out/student.npz" --trained "$more" --out "$out/encoder.bin" --golden detectors/classifier/encoder/testdata
   exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" --encoder "$out/encoder.bin" --out detectors/classifier/encoder/model.bin
 fi
 [ -e "$out/teacher.npz" ] || python teacher.py train "${learn[@]}" --ordinary "$ordinary"

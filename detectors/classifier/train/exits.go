@@ -8,7 +8,7 @@ import (
 )
 
 // lose is the share of the sentences with something found that an early exit may stop at, of each head.
-const lose = 0.015
+const lose = 0.005
 
 // ExitOutcome is what an early exit does to the sentences of the texts that calibrated it.
 type ExitOutcome struct {

@@ -1,0 +1,74 @@
+"""Takes the encoder that ships further: it learns from texts that came after it, and keeps what it knows.
+
+    further.py DATA... --new FILE... --ordinary FILE --out DIR [--encoder detectors/classifier/encoder/model.bin]
+
+Between two whole runs (teacher.py, student.py), which take hours. Of each new text it learns the text and every sentence of it, alone and in
+its passage. Beside these it learns a sample of everything else, of which it is wanted to say what it said before, and what the label says.
+In the end weights are taken between what they were and what they became (Wortsman et al. 2022, "Robust fine-tuning of zero-shot models"): that
+forgets less of what the sample does not show.
+"""
+
+import argparse
+import pathlib
+
+import numpy as np
+
+import data
+import export
+import items
+import learn
+from model import HEADS, Encoder
+
+RATE, HEAD_RATE = 3e-5, 2e-4
+KEEP, KEEP_OWN = 0.7, 0.4  # the share of what it said before in a target beside a label: of others' rows, of ours
+SAID = 0.5  # what an item without a label counts
+TIMES = 2  # that a new text is learnt
+WAS = 0.2  # the share of the former weights in the end
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("data", nargs="+")
+    p.add_argument("--new", nargs="+", required=True, help="files of DATA whose rows it has not learnt from")
+    p.add_argument("--ordinary", required=True, help="what ordinary.py writes")
+    p.add_argument("--encoder", default="detectors/classifier/encoder/model.bin")
+    p.add_argument("--out", default="build/teacher")
+    p.add_argument("--name", default="student")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--others", type=int, default=60_000, help="items of everything else")
+    p.add_argument("--sample", type=int, default=0, help="only so many rows, to try it out")
+    a = p.parse_args()
+    out, tok, lexicon, was = pathlib.Path(a.out), learn.tokenizer(), learn.lexicon(), export.load(a.encoder)
+    make, dev = items.build(a, lexicon)
+    others = [make.items[i] for i in np.sort(make.rng.permutation(len(make.items))[: a.others])]
+    make.items = []
+    texts, target, weight, _ = data.build(data.read(a.new), lexicon, a.seed)
+    for _ in range(TIMES):
+        make.labelled(texts, target, weight)
+        for text, y in zip(texts, target):
+            if not y.any() and len(sentences := items.parts(text)) > 1:
+                make.each(sentences, data.OWN)
+    new = make.items
+    ids, focus = items.encode(tok, others + new)
+    before = learn.read(Encoder(was), ids[: len(others)], focus[: len(others)], told="it has read")
+    said = 1 / (1 + np.exp(-before))
+    label, known = np.stack([x.target for x in others + new]), np.stack([x.weight for x in others + new])
+    target, weight = label.copy(), known.copy()
+    old = slice(0, len(others))
+    share = np.where(known[old].max(1) >= data.OWN, KEEP_OWN, KEEP)[:, None]
+    target[old] = np.where(known[old] > 0, share * said + (1 - share) * label[old], said)
+    weight[old] = np.maximum(known[old], SAID)
+    weight[:, len(HEADS) :] *= 0.3
+    batches = learn.shuffled(ids, a.seed)
+    print(f"{len(new)} items of new texts, {len(others)} of others, {len(batches)} batches of {learn.BATCH}", flush=True)
+    print("dev AUROC before: " + learn.judge(Encoder(was), tok, dev), flush=True)
+    model = Encoder(was)
+    learn.learn(model, ids, focus, batches, lambda i: (target[i], weight[i], None), RATE, HEAD_RATE, a.seed, out / f"{a.name}.pt")
+    model = Encoder({name: WAS * was[name] + (1 - WAS) * x for name, x in model.weights().items()})
+    learn.save(out / f"{a.name}.npz", model)
+    (out / f"{a.name}.pt").unlink(missing_ok=True)
+    print("dev AUROC: " + learn.judge(model, tok, dev), flush=True)
+
+
+if __name__ == "__main__":
+    main()
