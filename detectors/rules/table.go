@@ -40,7 +40,7 @@ func ofTerm(table *Rule, entry string) *Rule {
 	}
 	group := "(?:" + strings.Join(quoted, "|") + ")"
 	r.Patterns = replaced(table.Patterns, group)
-	r.Unless = replaced(table.Unless, group)
+	r.Unless, r.UnlessHere = replaced(table.Unless, group), replaced(table.UnlessHere, group)
 	r.Match, r.NoMatch = said(table.Match, words), said(table.NoMatch, words)
 	return &r
 }

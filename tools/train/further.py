@@ -17,13 +17,11 @@ import data
 import export
 import items
 import learn
-from model import HEADS, Encoder
+from model import Encoder
 
 RATE, HEAD_RATE = 3e-5, 2e-4
-KEEP, KEEP_OWN = 0.7, 0.4  # the share of what it said before in a target beside a label: of others' rows, of ours
-SAID = 0.5  # what an item without a label counts
 TIMES = 2  # that a new text is learnt
-WAS = 0.2  # the share of the former weights in the end
+WAS = 0.25  # the share of the former weights in the end
 
 
 def main():
@@ -50,19 +48,11 @@ def main():
                 make.each(sentences, data.OWN)
     new = make.items
     ids, focus = items.encode(tok, others + new)
-    before = learn.read(Encoder(was), ids[: len(others)], focus[: len(others)], told="it has read")
-    said = 1 / (1 + np.exp(-before))
-    label, known = np.stack([x.target for x in others + new]), np.stack([x.weight for x in others + new])
-    target, weight = label.copy(), known.copy()
-    old = slice(0, len(others))
-    share = np.where(known[old].max(1) >= data.OWN, KEEP_OWN, KEEP)[:, None]
-    target[old] = np.where(known[old] > 0, share * said + (1 - share) * label[old], said)
-    weight[old] = np.maximum(known[old], SAID)
-    weight[:, len(HEADS) :] *= 0.3
+    model = Encoder(was)
+    target, weight = learn.distilled(others + new, learn.read(model, ids[: len(others)], focus[: len(others)], told="it has read"))
     batches = learn.shuffled(ids, a.seed)
     print(f"{len(new)} items of new texts, {len(others)} of others, {len(batches)} batches of {learn.BATCH}", flush=True)
-    print("dev AUROC before: " + learn.judge(Encoder(was), tok, dev), flush=True)
-    model = Encoder(was)
+    print("dev AUROC before: " + learn.judge(model, tok, dev), flush=True)
     learn.learn(model, ids, focus, batches, lambda i: (target[i], weight[i], None), RATE, HEAD_RATE, a.seed, out / f"{a.name}.pt")
     model = Encoder({name: WAS * was[name] + (1 - WAS) * x for name, x in model.weights().items()})
     learn.save(out / f"{a.name}.npz", model)

@@ -15,6 +15,8 @@ from model import GROUNDS, HEADS, OUTPUTS, WIDTH, bfloat16, folder
 
 BATCH, MASK, MASKED, WARM = 64, 103, 0.06, 0.06
 EARLY = 0.3  # what an early exit counts
+BELIEVE, BELIEVE_OWN = 0.7, 0.4  # another model's share of a target beside a label: of others' rows, of ours
+SAID = 0.5  # what an item without a label counts
 
 
 def lexicon():
@@ -126,6 +128,18 @@ def learn(model, ids, focus, batches, wanted, rate, head_rate, seed, checkpoint=
             torch.save({"model": model.state_dict(), "opt": opt.state_dict(), "step": step + 1}, new)
             os.replace(new, checkpoint)
             saved = time.monotonic()
+
+
+def distilled(made, logits):
+    """Targets and weights (items, OUTPUTS) of items of which another model said logits, beside what their labels say. Of items beyond
+    these the label holds alone."""
+    target, weight = np.stack([x.target for x in made]), np.stack([x.weight for x in made])
+    of, said = slice(0, len(logits)), 1 / (1 + np.exp(-logits))
+    share = np.where(weight[of].max(1) >= data.OWN, BELIEVE_OWN, BELIEVE)[:, None]
+    target[of] = np.where(weight[of] > 0, share * said + (1 - share) * target[of], said)
+    weight[of] = np.maximum(weight[of], SAID)
+    weight[:, len(HEADS) :] *= 0.3
+    return target, weight
 
 
 def save(path, model):

@@ -16,11 +16,9 @@ import numpy as np
 
 import items
 import learn
-from model import HEADS, Encoder, with_exits
+from model import Encoder, with_exits
 
 RATE, HEAD_RATE = 6e-5, 5e-4
-BELIEVE, BELIEVE_OWN = 0.7, 0.4  # the teacher's share of a target beside a label: of others' rows, of ours
-SAID = 0.5  # what an item without a label counts
 
 
 def layers(w, chosen):
@@ -61,12 +59,7 @@ def main():
             make.unlabelled(json.loads(line)["text"])
     ids, focus = items.encode(tok, made)
     logits, means = told(a, big, ids, focus)
-    said = 1 / (1 + np.exp(-logits))
-    label, known = np.stack([x.target for x in made]), np.stack([x.weight for x in made])
-    share = np.where(known.max(1) >= 3.0, BELIEVE_OWN, BELIEVE)[:, None]
-    target = np.where(known > 0, share * said + (1 - share) * label, said).astype(np.float32)
-    weight = np.maximum(known, SAID).astype(np.float32)
-    weight[:, len(HEADS) :] *= 0.3
+    target, weight = learn.distilled(made, logits)
     batches = [b for n in range(a.passes) for b in learn.shuffled(ids, a.seed + n)]
     print(f"{labelled} items of texts with a label, {len(made) - labelled} of others, {len(batches)} batches of {learn.BATCH}", flush=True)
     model = Encoder(with_exits(layers(big, [int(n) for n in a.layers.split(",")])))
