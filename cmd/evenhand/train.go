@@ -33,7 +33,8 @@ func (trainCmd) Help() string {
   {"id":"1","text":"…","label":{"bias":1},"characteristic":["age"],"split":"train","source":"mine"}
 
 A label that is missing is unknown. Rows with split "dev" are kept for 'evenhand eval'. "teacher":{"bias":0.83} gives a
-larger model's probability to learn from. Use the model with the setting classifier.model.
+larger model's probability to learn from; of English texts with neither label nor teacher the encoder is the teacher
+(setting classifier.encoder_model). Use the model with the setting classifier.model.
 
 Example:
   evenhand train detectors/classifier/data mine.jsonl --out mine.bin
@@ -67,7 +68,23 @@ func (cmd *trainCmd) Run(c *cli, std *stdio) error {
 	}
 	maps.Copy(r.Quota, cmd.Quota)
 	maps.Copy(r.Weight, cmd.Weight)
-	res, err := train.Train(rows, r, func(format string, a ...any) { fmt.Fprintf(std.err, format+"\n", a...) })
+	log := func(format string, a ...any) { fmt.Fprintf(std.err, format+"\n", a...) }
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return err
+	}
+	e, err := s.Classifier.loadEncoder()
+	if err != nil {
+		return err
+	}
+	labelled, err := train.Label(rows, e)
+	if err != nil {
+		return err
+	}
+	if labelled > 0 {
+		log("%d texts without a label: encoder %s is their teacher", labelled, e.Meta.Version)
+	}
+	res, err := train.Train(rows, r, log)
 	if err != nil {
 		return err
 	}

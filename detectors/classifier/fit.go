@@ -207,7 +207,7 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 	}
 	// The matrix has a row a ground.
 	project, grad := make([]float32, NumGrounds*size), make([]float32, NumGrounds*size)
-	adam := moments{make([]float32, len(project)), make([]float32, len(project))}
+	adam := kernel.NewAdam(len(project))
 	x := make([]float32, size)
 	sums := make([]float32, len(w.ground))
 	var buckets []uint32
@@ -257,7 +257,7 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 			}
 			if k%batchSize == batchSize-1 {
 				steps++
-				descendAdam(project, grad, adam, steps, groundRate*(1-0.9*float64(steps)/float64(total)))
+				adam.Descend(project, grad, batchSize, groundRate*(1-0.9*float64(steps)/float64(total)))
 			}
 		}
 		o.Log("grounds: epoch %d of %d, %d samples, loss %.4f", epoch+1, epochs, len(known), loss/max(1, weight))

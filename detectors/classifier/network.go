@@ -20,7 +20,7 @@ const (
 
 var headWeight = [NumHeads]float32{1, 0.7, 0.8, 0.8, 0.8, 0.8}
 
-// network is what training the convolutions needs: weights with rows and columns exchanged, gradients, moments. The
+// network is what training the convolutions needs: weights with rows and columns exchanged, gradients. The
 // embedding of a word with a vector is the vector times a matrix, plus a part of its own.
 type network struct {
 	w              *weights
@@ -29,7 +29,7 @@ type network struct {
 	rest, restGrad []float32 // biases, out, outBias
 	vectors        *Vectors
 	project, gp    []float32 // the vectors' size × dim
-	adam           [4]moments
+	adam           [4]*kernel.Adam
 	embedSum       []float32 // of each row: sum of squared gradients
 	ownSum         []float32
 	s              scratch
@@ -37,8 +37,6 @@ type network struct {
 	dh             [(maxTokens + 2) * channels]float32
 	steps          int
 }
-
-type moments struct{ m, v []float32 }
 
 const restSize = 2*channels + NumHeads*channels + NumHeads
 
@@ -53,7 +51,7 @@ func newNetwork(w *weights, o FitOptions) *network {
 		n.project, n.gp = make([]float32, n.vectors.size*dim), make([]float32, n.vectors.size*dim)
 	}
 	for i, size := range []int{len(n.t1), len(n.t2), restSize, len(n.project)} {
-		n.adam[i] = moments{make([]float32, size), make([]float32, size)}
+		n.adam[i] = kernel.NewAdam(size)
 	}
 	rng := o.rng(5)
 	fill := func(w []float32, scale float64) {
@@ -297,20 +295,7 @@ func descend(table, sums []float32, row int, d []float32, square float32) {
 func (n *network) step(decay float64) {
 	n.steps++
 	for i, p := range [...]struct{ w, g []float32 }{{n.t1, n.g1}, {n.t2, n.g2}, {n.rest, n.restGrad}, {n.project, n.gp}} {
-		descendAdam(p.w, p.g, n.adam[i], n.steps, denseRate*decay)
+		n.adam[i].Descend(p.w, p.g, batchSize, denseRate*decay)
 	}
 	n.spread()
-}
-
-// descendAdam moves weights by a batch's gradients, the steps-th time (Kingma and Ba 2015), and clears those.
-func descendAdam(w, grad []float32, of moments, steps int, rate float64) {
-	c1, c2 := 1-math.Pow(0.9, float64(steps)), 1-math.Pow(0.999, float64(steps))
-	r := float32(rate * math.Sqrt(c2) / c1)
-	for j, g := range grad {
-		g /= batchSize
-		of.m[j] = float32(0.9*of.m[j]) + float32(0.1*g)
-		of.v[j] = float32(0.999*of.v[j]) + float32(0.001*float32(g*g))
-		w[j] -= float32(r*of.m[j]) / float32(math.Sqrt(float64(of.v[j]))+1e-7)
-	}
-	clear(grad)
 }

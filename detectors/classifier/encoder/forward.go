@@ -47,8 +47,10 @@ func (m *Model) Read(sentence string) Logits { return m.ReadIn("", sentence, "")
 // the sentence: the mean over its tokens. Of a passage that is too long what is farthest before is not looked at, then what is last.
 func (m *Model) ReadIn(before, sentence, after string) (out Logits) {
 	stopped := false
-	m.read(before, sentence, after, &out, func(i int, z *[len(Heads)]float32) bool {
-		if stopped = m.Meta.Stop(i, z); stopped {
+	var hidden [Hidden]float32
+	m.read(before, sentence, after, &out, len(m.Meta.Stops), func(depth int, mean []float32) bool {
+		z := m.exits[depth].Answer(mean, &hidden)
+		if stopped = m.Meta.Stop(depth, &z); stopped {
 			copy(out[:], z[:])
 		}
 		return stopped
@@ -63,11 +65,23 @@ func (m *Model) ReadIn(before, sentence, after string) (out Logits) {
 
 // Depths gives what each early exit and all layers say of a sentence: what stops are chosen by.
 func (m *Model) Depths(before, sentence, after string) (exits [][len(Heads)]float32, all Logits) {
-	m.read(before, sentence, after, &all, func(_ int, z *[len(Heads)]float32) bool {
-		exits = append(exits, *z)
+	var hidden [Hidden]float32
+	m.read(before, sentence, after, &all, len(m.exits), func(depth int, mean []float32) bool {
+		exits = append(exits, m.exits[depth].Answer(mean, &hidden))
 		return false
 	})
 	return exits, all
+}
+
+// Means puts the means over a sentence's tokens after 0, 1, … layers into means, one after the other, as many as there is room for, and gives
+// what all layers say: what early exits learn from.
+func (m *Model) Means(sentence string, means []float32) (all Logits) {
+	d := m.Meta.Width
+	m.read("", sentence, "", &all, len(means)/d, func(depth int, mean []float32) bool {
+		copy(means[depth*d:], mean)
+		return false
+	})
+	return all
 }
 
 // Stop tells whether an early exit's logits are low enough for all heads.
@@ -83,12 +97,13 @@ func (t *Meta) Stop(exit int, z *[len(Heads)]float32) bool {
 	return true
 }
 
-func (m *Model) read(before, sentence, after string, out *Logits, early func(exit int, z *[len(Heads)]float32) (stop bool)) {
+// read shows early the mean after 0, 1, … layers, of the first depths of them, and reads no more where that stops it.
+func (m *Model) read(before, sentence, after string, out *Logits, depths int, early func(depth int, mean []float32) (stop bool)) {
 	s := m.pool.Get().(*scratch)
 	defer m.pool.Put(s)
 	ids, from, to := m.pieces.passage(s.ids[:0], before, sentence, after, MaxTokens)
 	s.ids = ids
-	m.forward(s, from, to, out, early)
+	m.forward(s, from, to, out, depths, early)
 }
 
 // Grounds are the likeliest, and others that are likelier than not, at most three in all; none where an early exit answered.
@@ -121,7 +136,7 @@ func (m *Model) English(sentence string) bool {
 }
 
 // forward reads s.ids, until early stops it; the answer is about those in from..to and the marks of beginning and end.
-func (m *Model) forward(s *scratch, from, to int, out *Logits, early func(exit int, z *[len(Heads)]float32) (stop bool)) {
+func (m *Model) forward(s *scratch, from, to int, out *Logits, depths int, early func(depth int, mean []float32) (stop bool)) {
 	d, n := m.Meta.Width, len(s.ids)
 	rows := kernel.Up(n, kernel.Tile)
 	clear(s.x[:rows*d]) // rows that fill up a tile
@@ -134,6 +149,11 @@ func (m *Model) forward(s *scratch, from, to int, out *Logits, early func(exit i
 		kernel.AddNorm(row, s.nothing, m.first.gain, m.first.shift)
 	}
 	for i := range m.layers {
+		if i < depths {
+			if s.pool(n, from, to, d); early(i, s.mean) {
+				return
+			}
+		}
 		l := &m.layers[i]
 		s.linear(&l.attention, s.qkv, s.x, rows)
 		keys := n
@@ -149,14 +169,6 @@ func (m *Model) forward(s *scratch, from, to int, out *Logits, early func(exit i
 		kernel.GELU(s.inner[:rows*m.Meta.Inner])
 		s.linear(&l.down, s.y, s.inner, rows)
 		s.addNorms(&l.end, n, d)
-		if i < len(m.exits) {
-			var z [len(Heads)]float32
-			s.pool(n, from, to, d)
-			s.answer(z[:], m.exits[i].weights, m.exits[i].bias)
-			if early(i, &z) {
-				return
-			}
-		}
 	}
 	s.pool(n, from, to, d)
 	s.answer(out[:], m.out, m.outBias)
@@ -171,9 +183,7 @@ func (s *scratch) pool(n, from, to, d int) {
 			continue
 		}
 		count++
-		for k, v := range s.x[i*d:][:d] {
-			s.mean[k] += v
-		}
+		kernel.Axpy(s.mean, 1, s.x[i*d:][:d])
 	}
 	for k := range s.mean {
 		s.mean[k] /= float32(count)

@@ -53,7 +53,7 @@ type Meta struct {
 	Name    string   `json:"name"`
 	Trained string   `json:"trained"` // what it was made of, in words
 	Layers  int      `json:"layers"`
-	Exits   int      `json:"exits"` // early ones: after layer 1, after layer 2, …
+	Exits   int      `json:"exits"` // early ones: after no layer, after layer 1, …
 	Width   int      `json:"width"` // numbers of a token
 	Inner   int      `json:"inner"` // numbers of a token between the two matrices of a layer's second half
 	Pieces  int      `json:"pieces"`
@@ -131,7 +131,7 @@ type Model struct {
 	layers    []layer
 	out       []float32 // Width × outputs
 	outBias   []float32
-	exits     []exit
+	exits     []Exit
 	pool      sync.Pool // *scratch
 }
 
@@ -142,9 +142,6 @@ type layer struct {
 	mid, end                  normal
 }
 
-// exit is what an early exit makes of the mean over tokens.
-type exit struct{ weights, bias []float32 } // Width × Heads
-
 // linear is y = x·Wᵀ + bias, W packed for the kernel.
 type linear struct {
 	in, out            int
@@ -152,7 +149,7 @@ type linear struct {
 	scales, sums, bias []float32
 }
 
-const magic = "EVENHAND-T1/1\n" // also in tools/train/export.py
+const magic = "EVENHAND-T1/2\n" // also in tools/train/export.py
 
 // Decode reads a model file, in the frame of package modelfile: vocabulary (its length and text), numbers in the order
 // of sections; little-endian. Bytes of the file are used as they are, so file must not change. Errors
@@ -173,7 +170,7 @@ func decode(file []byte) (*Model, error) {
 	}
 	c := &cursor{rest: parts}
 	t := &m.Meta
-	if t.Layers < 1 || t.Layers > 24 || t.Exits < 0 || t.Exits >= t.Layers || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < kernel.Column || t.Inner > 4096 || t.Inner%kernel.Column != 0 ||
+	if t.Layers < 1 || t.Layers > 24 || t.Exits < 0 || t.Exits > t.Layers || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < kernel.Column || t.Inner > 4096 || t.Inner%kernel.Column != 0 ||
 		t.Pieces <= lastID || t.Pieces > 1<<17 || len(t.Outputs) != NumOutputs {
 		return nil, fmt.Errorf("sizes: %d layers, %d early exits, width %d, inner %d, %d pieces, %d outputs", t.Layers, t.Exits, t.Width, t.Inner, t.Pieces, len(t.Outputs))
 	}
@@ -226,12 +223,12 @@ func (t *Meta) validate() error {
 	}
 	for i, stops := range t.Stops {
 		if len(stops) != len(t.Decides) || !modelfile.Finite(stops...) {
-			return fmt.Errorf("stops of early exit %d: %v, want %d finite numbers", i+1, stops, len(t.Decides))
+			return fmt.Errorf("stops of early exit %d: %v, want %d finite numbers", i, stops, len(t.Decides))
 		}
 		for h, stop := range stops {
 			for _, e := range t.Efforts {
 				if p := t.Decides[h].Probability(float32(stop)); e.Heads[h].Threshold < 1 && p > e.Heads[h].Threshold {
-					return fmt.Errorf("early exit %d stops at %g of %s, where effort %s answers yes", i+1, stop, t.Decides[h].Head, e.Name)
+					return fmt.Errorf("early exit %d stops at %g of %s, where effort %s answers yes", i, stop, t.Decides[h].Head, e.Name)
 				}
 			}
 		}
@@ -322,6 +319,6 @@ func (c *cursor) sections(m *Model) {
 	}
 	m.out, m.outBias = c.floats(t.Width*len(t.Outputs)), c.floats(len(t.Outputs))
 	for range t.Exits {
-		m.exits = append(m.exits, exit{c.floats(t.Width * len(Heads)), c.floats(len(Heads))})
+		m.exits = append(m.exits, Exit{c.floats(t.Width * Hidden), c.floats(Hidden), c.floats(Hidden * len(Heads)), c.floats(len(Heads))})
 	}
 }

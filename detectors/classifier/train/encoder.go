@@ -73,7 +73,7 @@ type EncoderOutcome struct {
 }
 
 // Calibrate fits probabilities and thresholds of an encoder to the English rows of split dev, those of the recipe's unseen sources apart: it has
-// learnt from all others. Too few rows are an error of KindInvalid.
+// learnt from all others. An encoder without early exits gets them, learnt from these. Too few rows are an error of KindInvalid.
 func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (*EncoderResult, error) {
 	e, err := encoder.Decode(file)
 	if err != nil {
@@ -83,8 +83,20 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	if err != nil {
 		return nil, err
 	}
+	if e.Meta.Exits == 0 { // as export.py writes it
+		exits, err := fitExits(e, rd, rows, &r)
+		if err != nil {
+			return nil, err
+		}
+		if file, err = encoder.WithExits(file, exits); err != nil {
+			return nil, err
+		}
+		if e, err = encoder.Decode(file); err != nil {
+			return nil, err
+		}
+	}
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row dataset.Row) bool {
-		return row.Split != "dev" || row.Lang != "" && row.Lang != "en" || row.Source == "mlma_fr" || slices.Contains(r.Unseen, row.Source)
+		return row.Split != "dev" || !english(&row) || slices.Contains(r.Unseen, row.Source)
 	})
 	res := &EncoderResult{Meta: e.Meta}
 	meta := &res.Meta
@@ -92,11 +104,9 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	if err := res.tune(e, m, rd, rows, r); err != nil {
 		return nil, err
 	}
-	if e.Meta.Exits > 0 { // early exits are to lose next to nothing of what is found without; then all once more, with them
-		res.stop(e, rd, rows, &r)
-		if err := res.tune(e, m, rd, rows, r); err != nil {
-			return nil, err
-		}
+	res.stop(e, rd, rows, &r) // early exits are to lose next to nothing of what is found without; then all once more, with them
+	if err := res.tune(e, m, rd, rows, r); err != nil {
+		return nil, err
 	}
 	if res.File, err = encoder.Retuned(file, *meta); err != nil {
 		return nil, err
@@ -107,6 +117,10 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	}
 	res.Meta = done.Meta
 	return res, nil
+}
+
+func english(row *dataset.Row) bool {
+	return (row.Lang == "" || row.Lang == "en") && row.Source != "mlma_fr"
 }
 
 // tune fits the heads, with the early exits that res.Meta has.
@@ -268,7 +282,7 @@ func (r *EncoderResult) Card() string {
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
 	}
 	for i, o := range r.Exits {
-		p("\nEarly exit %d, after layer %d: %s of ordinary sentences are read on, and of the sentences that are above a threshold in the end %s are not.", i+1, i+1, Share(o.ReadOn, o.Ordinary), Share(o.Lost, o.Found))
+		p("\nEarly exit after %d layers: %s of ordinary sentences are read on, and of the sentences that are above a threshold in the end %s are not.", i, Share(o.ReadOn, o.Ordinary), Share(o.Lost, o.Found))
 	}
 	p("\n\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n")
 	return b.String()

@@ -4,13 +4,114 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
+
+// An encoder without early exits learns them while it is calibrated, the same each time; they let most of what is harmless go and next to
+// nothing of what is found.
+func TestFitExits(t *testing.T) {
+	raw, err := os.ReadFile("../encoder/model.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = encoder.WithExits(raw, nil); err != nil {
+		t.Fatal(err)
+	}
+	e, err := encoder.Decode(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := newReader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := DefaultRecipe()
+	rows, err := dataset.ReadFile("../data/disability.en.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	once, err := fitExits(e, rd, rows, &r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := fitExits(e, rd, rows, &r)
+	if err != nil || !reflect.DeepEqual(once, again) {
+		t.Errorf("the same rows give other exits, or %v", err)
+	}
+	if _, err := fitExits(e, rd, rows[:20], &r); audit.KindOf(err) != audit.KindInvalid {
+		t.Errorf("twenty rows: %v", err)
+	}
+	with, err := encoder.WithExits(raw, once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err = encoder.Decode(with); err != nil || e.Meta.Exits != e.Meta.Layers-1 {
+		t.Fatalf("%d early exits, %v", e.Meta.Exits, err)
+	}
+	if back, err := encoder.WithExits(with, nil); err != nil || !bytes.Equal(back, raw) {
+		t.Errorf("without the exits it is another file, or %v", err)
+	}
+	var near, pairs float64 // how often the last exit and the whole encoder agree which of two sentences is more biased
+	var exits, whole []float32
+	for i := range rows {
+		if rows[i].Split == "dev" {
+			early, all := e.Depths("", rows[i].Text, "")
+			exits, whole = append(exits, early[len(early)-1][0]), append(whole, all[0])
+		}
+	}
+	for i := range whole {
+		for j := range i {
+			pairs++
+			if (whole[i] > whole[j]) == (exits[i] > exits[j]) {
+				near++
+			}
+		}
+	}
+	if near/pairs < 0.85 {
+		t.Errorf("the last exit agrees with the encoder on %.2f of the pairs", near/pairs)
+	}
+	t.Logf("the last exit agrees with the encoder on %.3f of %.0f pairs", near/pairs, pairs)
+}
+
+func TestLabel(t *testing.T) {
+	e, err := encoder.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	zero := 0.0
+	rows := []dataset.Row{
+		{Text: "Women are too emotional to lead a team."}, {Text: "The library opens at nine on Saturdays."},
+		{Text: "Women are too emotional to lead a team.", Label: dataset.Label{Bias: &zero}}, {Text: "Women are too emotional to lead a team.", Split: "dev"},
+		{Text: "Frauen sind zu gefühlsbetont, um ein Team zu führen.", Lang: "de"}, {Text: "Frauen sind zu gefühlsbetont, um ein Team zu führen."},
+		{Text: "Women lead teams.", Teacher: map[string]float64{"bias": 0.3}},
+	}
+	n, err := Label(rows, e)
+	if err != nil || n != 2 {
+		t.Fatalf("%d labelled, %v", n, err)
+	}
+	if rows[0].Teacher["bias"] < 0.8 || len(rows[0].Teacher) != len(encoder.Heads) || !slices.Contains(rows[0].Characteristic, "sex") {
+		t.Errorf("%+v", rows[0])
+	}
+	if rows[1].Teacher["bias"] > 0.1 || len(rows[1].Characteristic) > 0 {
+		t.Errorf("%+v", rows[1])
+	}
+	for i, row := range rows[2:6] {
+		if row.Teacher != nil {
+			t.Errorf("row %d is labelled", i+2)
+		}
+	}
+	if rows[6].Teacher["bias"] != 0.3 {
+		t.Error("another teacher's word is gone")
+	}
+}
 
 func TestCalibrateEncoder(t *testing.T) {
 	file, err := os.ReadFile("../encoder/model.bin")

@@ -1,0 +1,72 @@
+package encoder
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/classifier/kernel"
+	"github.com/evenhand/evenhand/detectors/classifier/modelfile"
+)
+
+// Hidden is the number of hidden values of an early exit.
+const Hidden = 64
+
+// Exit is an early exit: a network with one hidden layer that says, of the mean over a sentence's tokens after some of the layers, what all
+// layers are going to say. (Schwartz et al. 2020, "The Right Tool for the Job"; one linear layer, as there, reads twice as many sentences on.)
+type Exit struct {
+	In, InBias   []float32 // Width × Hidden, Hidden
+	Out, OutBias []float32 // Hidden × Heads, Heads
+}
+
+// NewExit is one whose weights are 0, for means of so many numbers.
+func NewExit(width int) Exit {
+	return Exit{make([]float32, width*Hidden), make([]float32, Hidden), make([]float32, Hidden*len(Heads)), make([]float32, len(Heads))}
+}
+
+// Parts are the weights in the order of the file.
+func (x *Exit) Parts() [4][]float32 { return [...][]float32{x.In, x.InBias, x.Out, x.OutBias} }
+
+// Answer gives the logits of the heads, and the hidden values in hidden.
+func (x *Exit) Answer(mean []float32, hidden *[Hidden]float32) (z [len(Heads)]float32) {
+	copy(hidden[:], x.InBias)
+	for k, v := range mean {
+		kernel.Axpy(hidden[:], v, x.In[k*Hidden:][:Hidden])
+	}
+	copy(z[:], x.OutBias)
+	for k, v := range hidden {
+		if v <= 0 {
+			hidden[k] = 0
+			continue
+		}
+		for h, w := range x.Out[k*len(Heads):][:len(Heads)] {
+			z[h] += float32(v * w)
+		}
+	}
+	return z
+}
+
+// WithExits gives the file with these early exits, after no layer, after the first, and so on, in place of those that it has; nothing stops at them yet.
+func WithExits(file []byte, exits []Exit) ([]byte, error) {
+	const op = "encoder: with exits"
+	var t Meta
+	parts, _, err := modelfile.Open(file, magic, &t)
+	if err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
+	had := 4 * t.Exits * (t.Width*Hidden + Hidden + Hidden*len(Heads) + len(Heads))
+	if had < 0 || had > len(parts) {
+		return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("%d bytes of early exits in a file of %d", had, len(parts)))
+	}
+	parts = parts[: len(parts)-had : len(parts)-had]
+	for i := range exits {
+		for _, part := range exits[i].Parts() {
+			for _, v := range part {
+				parts = binary.LittleEndian.AppendUint32(parts, math.Float32bits(v))
+			}
+		}
+	}
+	t.Exits, t.Stops = len(exits), nil
+	return modelfile.Seal(magic, t, parts)
+}
