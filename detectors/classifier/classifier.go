@@ -162,9 +162,9 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 						continue
 					}
 					if ask[h] {
-						open[h].add(d.doubt(Head(h), s, ts, first, z))
+						open[h].add(d.doubt(Head(h), s, ts, z))
 					} else if passed != nil {
-						x := d.doubt(Head(h), s, ts, first, z)
+						x := d.doubt(Head(h), s, ts, z)
 						passed[h] = max(passed[h], d.unasked(text, &x))
 					}
 					continue
@@ -356,7 +356,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
 			if w.decides(Head(h)) {
-				x := d.doubt(Head(h), s, ts, first, z)
+				x := d.doubt(Head(h), s, ts, z)
 				if ask[h] {
 					d.second.ask(w, Head(h), b, text, in.Sentences(side), &x)
 					open[h].add(x)

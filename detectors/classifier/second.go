@@ -86,15 +86,15 @@ func (w *way) silent(h Head) bool { return w.Heads[h].Threshold >= 1 }
 // doubt is a sentence, or a window of a long one, with the classifier's answer for a head and, once it was asked, the encoder's.
 type doubt struct {
 	best
-	to    int32 // the window's end
-	logit float32
-	yes   bool // the classifier's answer
+	to     int32 // the window's end
+	logit  float32
+	silent bool // the classifier never answers yes
 }
 
 // doubt gives a window with the model's answer for a head.
-func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, first, logit float32) doubt {
-	p, yes := d.model.answer(h, first, logit)
-	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: p}, to: ts[len(ts)-1].end, logit: logit, yes: yes}
+func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, logit float32) doubt {
+	t := &d.model.Meta.Heads[h]
+	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(logit)}, to: ts[len(ts)-1].end, logit: logit, silent: t.Threshold >= 1}
 }
 
 // asks tells for which heads the encoder is asked about a window with these logits.
@@ -141,16 +141,20 @@ type reading struct {
 	said          *encoder.Logits
 }
 
-// sureAlone is the probability above which the classifier's own answer holds in a text of several sentences that are not English: the
-// strongest of several is often strong by chance, and the encoder cannot look at it.
-const sureAlone = 0.93
+// sureAlone are the probabilities above which the classifier's own answer is yes where the encoder cannot read, in texts of one sentence and of
+// several: the strongest of several is often strong by chance. (The classifier's thresholds are set by ordinary English text.)
+var sureAlone = [2][NumHeads]float64{
+	{0.7, 0.65, 0.93, 0.93, 0.93, 0.93},
+	{0.85, 0.9, 0.93, 0.93, 0.93, 0.93},
+}
 
 // decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
 func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
+	sure := sureAlone[min(len(sentences), 2)-1][h]
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
 		s.ask(w, h, b, text, sentences, x)
-		yes := x.yes && (len(sentences) == 1 || x.probability > sureAlone)
+		yes := !x.silent && x.probability > sure
 		if x.said != nil {
 			yes = x.probability > w.Heads[h].Threshold
 		}
@@ -228,7 +232,7 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logits [NumHeads
 		ask := d.asks(w, first, &b.net.heads, named)
 		for h := range w.Heads {
 			if ask[h] {
-				open[h].add(d.doubt(Head(h), s, ts, first, b.net.heads[h]))
+				open[h].add(d.doubt(Head(h), s, ts, b.net.heads[h]))
 			}
 		}
 	})

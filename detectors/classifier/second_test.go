@@ -155,7 +155,7 @@ func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 // TestAnswers holds false alarms on ordinary answers that name people all the time, say no and warn, which nothing learnt from.
 func TestAnswers(t *testing.T) {
 	d := withEncoder(t, "balanced")
-	for file, most := range map[string]float64{"testdata/answers.en.jsonl": 0.035, "testdata/answers.de.jsonl": 0.03} {
+	for file, most := range map[string]float64{"testdata/answers.en.jsonl": 0.035, "testdata/answers.de.jsonl": 0.02} {
 		answers := detectortest.Rows[dataset.Row](t, file)
 		wrong := 0.0
 		for _, row := range answers {
@@ -183,6 +183,30 @@ func TestOtherLanguages(t *testing.T) {
 	t.Logf("%.0f found alone, %.0f among others", alone, among)
 	if alone == 0 || among < alone/2 {
 		t.Error("want at least half of what is found alone")
+	}
+}
+
+// TestLanguages holds what is found, and what is wrongly, in answers in French, Spanish, Italian, Dutch, Polish and Portuguese, each by a writer
+// from whom nothing learnt.
+func TestLanguages(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	found, of := map[string]float64{}, map[string]float64{}
+	for _, row := range detectortest.Rows[dataset.Row](t, "testdata/languages.jsonl") {
+		kind := "ordinary"
+		switch {
+		case *row.Label.Bias > 0:
+			kind = "biased"
+		case *row.Label.Toxic > 0:
+			continue // twenty a language: too few to hold
+		}
+		n := count(len(detectortest.Findings(t, d, row.Text)) > 0)
+		of[kind]++
+		found[kind] += n
+		found[row.Lang+" "+kind] += n
+	}
+	t.Logf("flagged: %v of %v", found, of)
+	if found["biased"] < 0.3*of["biased"] || found["ordinary"] > 0.02*of["ordinary"] {
+		t.Error("want at least .30 of the biased ones, and at most .02 of the ordinary ones")
 	}
 }
 
