@@ -155,7 +155,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
-			ask := d.asks(w, first, &b.net.heads, named)
+			ask := w.asks(first, &b.net.heads, named)
 			for h, z := range b.net.heads {
 				if w.decides(Head(h)) {
 					if w.silent(Head(h)) && passed == nil {
@@ -351,7 +351,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	m.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		m.judge(&b.net, ts, first, named)
 		out.First = max(out.First, first)
-		ask := d.asks(w, first, &b.net.heads, named)
+		ask := w.asks(first, &b.net.heads, named)
 		for h, z := range b.net.heads {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds

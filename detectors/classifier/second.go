@@ -19,7 +19,7 @@ const EncoderRule = ID + ".encoder"
 // answer they are all that there is, and reading one to the end costs a millisecond.
 const ShortText = passageSize
 
-// second is what decides about English sentences that the model is in doubt about, or answers yes to.
+// second is what decides about English sentences: those that the model is in doubt about or sure of.
 type second struct {
 	model  *encoder.Model
 	effort string
@@ -98,15 +98,13 @@ func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, logit float32
 }
 
 // asks tells for which heads the encoder is asked about a window with these logits.
-func (d *Detector) asks(w *way, first float32, logits *[NumHeads]float32, named bool) (ask [NumHeads]bool) {
+func (w *way) asks(first float32, logits *[NumHeads]float32, named bool) (ask [NumHeads]bool) {
 	for h := range w.Heads {
 		from := w.Heads[h].Unnamed
 		if named {
 			from = w.Heads[h].Named
 		}
-		if ask[h] = float64(first) >= from.First && float64(logits[h]) > from.Logit; !ask[h] {
-			_, ask[h] = d.model.answer(Head(h), first, logits[h])
-		}
+		ask[h] = float64(first) >= from.First && float64(logits[h]) > from.Logit
 	}
 	if w.Together && slices.Contains(ask[:], true) {
 		for h := range w.Heads {
@@ -229,7 +227,7 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logits [NumHeads
 	var open [NumHeads]doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
-		ask := d.asks(w, first, &b.net.heads, named)
+		ask := w.asks(first, &b.net.heads, named)
 		for h := range w.Heads {
 			if ask[h] {
 				open[h].add(d.doubt(Head(h), s, ts, b.net.heads[h]))

@@ -105,7 +105,7 @@ type Asking struct {
 	FPR       float64 `json:"fpr"` // share of ordinary text above the threshold when it was chosen
 }
 
-// Doubt is what the classifier must say of a sentence for the encoder to be asked, though its answer is no.
+// Doubt is what the classifier must say of a sentence for the encoder to be asked.
 type Doubt struct {
 	First float64 `json:"first"` // its first score, at least
 	Logit float64 `json:"logit"` // its logit of the head, above

@@ -38,9 +38,9 @@ const full, short = 2, 3
 // finds something in is missed. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -1, Logit: 1}, Unnamed: encoder.Doubt{First: 0.84, Logit: 1}, Context: 0.8},
-		{Named: encoder.Doubt{First: -1, Logit: 0.5}, Unnamed: encoder.Doubt{First: 0.84, Logit: 1}, Context: never},
-		alike(0.84, 1), alike(0.84, 1), alike(0.84, 2), unasked,
+		{Named: encoder.Doubt{First: -1, Logit: 0.5}, Unnamed: encoder.Doubt{First: 0.95, Logit: 1.9}, Context: 0.8},
+		{Named: encoder.Doubt{First: -1, Logit: 0}, Unnamed: encoder.Doubt{First: 0.95, Logit: 1.7}, Context: never},
+		alike(0.95, 1), alike(0.95, 1), alike(0.95, 2), unasked,
 	}},
 	{Name: "thorough", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
