@@ -119,6 +119,7 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	return res, nil
 }
 
+// english tells whether a row is in the language that the encoder knows.
 func english(row *dataset.Row) bool {
 	return (row.Lang == "" || row.Lang == "en") && row.Source != "mlma_fr"
 }
