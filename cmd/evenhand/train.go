@@ -47,9 +47,13 @@ func (cmd *trainCmd) Run(c *cli, std *stdio) error {
 	if err != nil {
 		return err
 	}
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return err
+	}
 	r := train.DefaultRecipe()
 	if cmd.Encoder != "" {
-		return cmd.calibrate(c, rows, r, std)
+		return cmd.calibrate(s.Classifier, rows, r, std)
 	}
 	r.Seed, r.LeaveOut = cmd.Seed, cmd.LeaveOut
 	if cmd.Epochs > 0 {
@@ -69,10 +73,6 @@ func (cmd *trainCmd) Run(c *cli, std *stdio) error {
 	maps.Copy(r.Quota, cmd.Quota)
 	maps.Copy(r.Weight, cmd.Weight)
 	log := func(format string, a ...any) { fmt.Fprintf(std.err, format+"\n", a...) }
-	s, err := c.load(defaultSettings())
-	if err != nil {
-		return err
-	}
 	e, err := s.Classifier.loadEncoder()
 	if err != nil {
 		return err
@@ -92,12 +92,8 @@ func (cmd *trainCmd) Run(c *cli, std *stdio) error {
 }
 
 // calibrate writes an encoder with what its answers mean beside a classifier's.
-func (cmd *trainCmd) calibrate(c *cli, rows []dataset.Row, r train.Recipe, std *stdio) error {
-	s, err := c.load(defaultSettings())
-	if err != nil {
-		return err
-	}
-	m, err := s.Classifier.load()
+func (cmd *trainCmd) calibrate(s classifierSettings, rows []dataset.Row, r train.Recipe, std *stdio) error {
+	m, err := s.load()
 	if err != nil {
 		return err
 	}
