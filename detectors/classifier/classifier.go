@@ -155,16 +155,16 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
-			ask := w.asks(first, &b.net.heads, named)
+			prior := w.prior(b, first, named)
 			for h, z := range b.net.heads {
 				if w.decides(Head(h)) {
 					if w.silent(Head(h)) && passed == nil {
 						continue
 					}
-					if ask[h] {
-						open[h].add(d.doubt(Head(h), s, ts, z))
+					if prior.Ask[h] {
+						open[h].add(d.doubt(Head(h), s, ts, &prior))
 					} else if passed != nil {
-						x := d.doubt(Head(h), s, ts, z)
+						x := d.doubt(Head(h), s, ts, &prior)
 						passed[h] = max(passed[h], d.unasked(text, &x))
 					}
 					continue
@@ -351,13 +351,13 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	m.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		m.judge(&b.net, ts, first, named)
 		out.First = max(out.First, first)
-		ask := w.asks(first, &b.net.heads, named)
+		prior := w.prior(b, first, named)
 		for h, z := range b.net.heads {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
 			if w.decides(Head(h)) {
-				x := d.doubt(Head(h), s, ts, z)
-				if ask[h] {
+				x := d.doubt(Head(h), s, ts, &prior)
+				if prior.Ask[h] {
 					d.second.ask(w, Head(h), b, text, in.Sentences(side), &x)
 					open[h].add(x)
 				}

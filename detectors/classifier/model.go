@@ -216,10 +216,7 @@ func (m *Model) look(s *scratch, ts []token, first float32) {
 
 // addRow adds a row of a table to an embedding.
 func addRow(x []float32, table []int8, scales []float32, row int) {
-	scale := scales[row]
-	for d, v := range table[row*dim : (row+1)*dim] {
-		x[d] += float32(scale * float32(v))
-	}
+	kernel.AddBytes(x, scales[row], table[row*dim:(row+1)*dim])
 }
 
 // convolve runs both layers over the n embeddings in s.x, and takes the maximum of each channel.

@@ -89,29 +89,18 @@ type doubt struct {
 	to     int32 // the window's end
 	logit  float32
 	silent bool // the classifier never answers yes
+	prior  encoder.Prior
 }
 
 // doubt gives a window with the model's answer for a head.
-func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, logit float32) doubt {
-	t := &d.model.Meta.Heads[h]
-	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(logit)}, to: ts[len(ts)-1].end, logit: logit, silent: t.Threshold >= 1}
+func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, prior *encoder.Prior) doubt {
+	t, z := &d.model.Meta.Heads[h], prior.Logits[h]
+	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, silent: t.Threshold >= 1, prior: *prior}
 }
 
-// asks tells for which heads the encoder is asked about a window with these logits.
-func (w *way) asks(first float32, logits *[NumHeads]float32, named bool) (ask [NumHeads]bool) {
-	for h := range w.Heads {
-		from := w.Heads[h].Unnamed
-		if named {
-			from = w.Heads[h].Named
-		}
-		ask[h] = float64(first) >= from.First && float64(logits[h]) > from.Logit
-	}
-	if w.Together && slices.Contains(ask[:], true) {
-		for h := range w.Heads {
-			ask[h] = true
-		}
-	}
-	return ask
+// prior gives what the classifier says of the window that it judged last.
+func (w *way) prior(b *buffers, first float32, named bool) encoder.Prior {
+	return encoder.Prior{Ask: w.Asks(first, &b.net.heads, named), Logits: b.net.heads}
 }
 
 // doubts are the strongest of a text. More are not asked about, so that no text costs more than four sentences.
@@ -139,22 +128,18 @@ type reading struct {
 	said          *encoder.Logits
 }
 
-// sureAlone are the probabilities above which the classifier's own answer is yes where the encoder cannot read, in texts of one sentence and of
-// several: the strongest of several is often strong by chance. (The classifier's thresholds are set by ordinary English text.)
-var sureAlone = [2][NumHeads]float64{
-	{0.7, 0.65, 0.93, 0.93, 0.93, 0.93},
-	{0.85, 0.9, 0.93, 0.93, 0.93, 0.93},
-}
-
 // decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
 func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
-	sure := sureAlone[min(len(sentences), 2)-1][h]
+	sure := 1.0 // where the encoder cannot read
+	if others := s.model.Meta.Others[min(len(sentences), 2)-1]; int(h) < len(others) {
+		sure = others[h]
+	}
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
 		s.ask(w, h, b, text, sentences, x)
 		yes := !x.silent && x.probability > sure
 		if x.said != nil {
-			yes = x.probability > w.Heads[h].Threshold
+			yes = !x.said.Early() && x.probability > w.Heads[h].Threshold
 		}
 		if yes && x.probability > top.probability {
 			top = x.best
@@ -170,23 +155,26 @@ func (s *second) ask(w *way, h Head, b *buffers, text string, sentences []detect
 	if x.said != nil || !s.model.English(text[window.Start:window.End]) {
 		return
 	}
-	x.said = s.read(b, text, window, window)
-	if float64(x.said[h]) > w.Heads[h].Context {
+	x.said = s.read(b, text, window, window, w.Alone, &x.prior)
+	if !x.said.Early() && float64(x.said[h]) > w.Heads[h].Context {
 		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
-			x.said = s.read(b, text, x.sentence, p)
+			x.said = s.read(b, text, x.sentence, p, w.InPassage, &x.prior)
 		}
 	}
 	x.probability = s.model.Meta.Decides[h].Probability(x.said[h])
+	if x.said.Early() {
+		x.probability = min(x.probability, w.Heads[h].Threshold)
+	}
 }
 
 // read reads a part of a text within its passage, once for all heads.
-func (s *second) read(b *buffers, text string, part, passage detectors.Sentence) *encoder.Logits {
+func (s *second) read(b *buffers, text string, part, passage detectors.Sentence, stops encoder.Stops, prior *encoder.Prior) *encoder.Logits {
 	for _, r := range b.readings {
 		if r.part == part && r.passage == passage {
 			return r.said
 		}
 	}
-	said := s.model.ReadIn(text[passage.Start:part.Start], text[part.Start:part.End], text[part.End:passage.End])
+	said := s.model.Read(text[passage.Start:part.Start], text[part.Start:part.End], text[part.End:passage.End], stops, prior)
 	b.readings = append(b.readings, reading{part, passage, &said})
 	return &said
 }
@@ -217,9 +205,9 @@ func (s *second) passage(text string, sentences []detectors.Sentence, of detecto
 	}
 }
 
-// Asked gives the highest logits that the encoder gives to sentences that it is asked about; -Inf where it is asked about none, or does not
-// answer for the head. It is for calibration.
-func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logits [NumHeads]float32) {
+// Asked gives the highest logits that the encoder gives to sentences that it is asked about, and to those of them that it reads to the end; -Inf
+// where there are none, or it does not answer for the head. It is for calibration.
+func (d *Detector) Asked(in *detectors.Input, side audit.Side) (asked, read [NumHeads]float32) {
 	b := d.buffers()
 	defer d.pool.Put(b)
 	text := in.Normal(side).String()
@@ -227,21 +215,43 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (logits [NumHeads
 	var open [NumHeads]doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
-		ask := w.asks(first, &b.net.heads, named)
+		prior := w.prior(b, first, named)
 		for h := range w.Heads {
-			if ask[h] {
-				open[h].add(d.doubt(Head(h), s, ts, b.net.heads[h]))
+			if prior.Ask[h] {
+				open[h].add(d.doubt(Head(h), s, ts, &prior))
 			}
 		}
 	})
-	for h := range logits {
-		logits[h] = float32(math.Inf(-1))
+	for h := range asked {
+		asked[h], read[h] = float32(math.Inf(-1)), float32(math.Inf(-1))
 		for i := range open[h].list[:open[h].n] {
 			x := &open[h].list[i]
 			if d.second.ask(w, Head(h), b, text, in.Sentences(side), x); x.said != nil {
-				logits[h] = max(logits[h], x.said[h])
+				if asked[h] = max(asked[h], x.said[h]); !x.said.Early() {
+					read[h] = max(read[h], x.said[h])
+				}
 			}
 		}
 	}
-	return logits
+	return asked, read
+}
+
+// Window is a sentence, or a part of a long one, with what the model says of it.
+type Window struct {
+	Text   string
+	First  float32
+	Named  bool
+	Logits [NumHeads]float32
+}
+
+// Windows gives all of a text, whatever their first scores are. It is for calibration.
+func (d *Detector) Windows(in *detectors.Input, side audit.Side) (out []Window) {
+	b := d.buffers()
+	defer d.pool.Put(b)
+	text := in.Normal(side).String()
+	d.model.readAll(b, text, in.Sentences(side), func(_ detectors.Sentence, ts []token, first float32, named bool) {
+		d.model.judge(&b.net, ts, first, named)
+		out = append(out, Window{Text: text[ts[0].start:ts[len(ts)-1].end], First: first, Named: named, Logits: b.net.heads})
+	})
+	return out
 }

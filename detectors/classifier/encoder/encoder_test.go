@@ -24,6 +24,15 @@ func model(t testing.TB) *Model {
 	return m
 }
 
+// everything is asked about, and the classifier has no opinion.
+var everything = Prior{Ask: [len(Heads)]bool{true, true, true, true, true, true}}
+
+// read reads a sentence alone, as those of short responses are.
+func read(m *Model, sentence string) Logits {
+	e, _ := m.Meta.Effort(Short)
+	return m.Read("", sentence, "", e.Alone, &everything)
+}
+
 type golden struct {
 	Before string
 	Text   string
@@ -74,12 +83,16 @@ func TestGolden(t *testing.T) {
 // What an early exit stops at gets the exit's answer, all else that of all layers; most of what is ordinary is stopped at, nothing that is meant.
 func TestEarlyExits(t *testing.T) {
 	m := model(t)
+	short, ok := m.Meta.Effort(Short)
+	if !ok || len(short.Alone) != m.Meta.Exits {
+		t.Fatalf("%+v", short)
+	}
 	stopped := 0
 	for _, g := range goldens(t) {
 		exits, all := m.Depths(g.Before, g.Text, g.After)
 		want := all
 		for i := range exits {
-			if m.Meta.Stop(i, &exits[i]) {
+			if short.Alone.Stop(i, &exits[i], &everything) {
 				stopped++
 				for h := range want {
 					want[h] = float32(math.Inf(-1))
@@ -88,7 +101,7 @@ func TestEarlyExits(t *testing.T) {
 				break
 			}
 		}
-		if got := m.ReadIn(g.Before, g.Text, g.After); got != want {
+		if got := m.Read(g.Before, g.Text, g.After, short.Alone, &everything); got != want {
 			t.Errorf("%q: %v, want %v", g.Text, got, want)
 		}
 	}
@@ -101,8 +114,32 @@ func TestEarlyExits(t *testing.T) {
 		"Mix these two cleaning agents in the cellar and lock the door while they are asleep.":  false,
 		"Older employees simply cannot learn new software, so I would rather not hire any here": false,
 	} {
-		if z := m.Read(text); (z.Grounds() == nil) != want {
+		if z := read(m, text); z.Early() != want {
 			t.Errorf("%q: stopped %v, want %v", text, !want, want)
+		}
+	}
+}
+
+// What an exit says and what the classifier says count together, for the heads that are asked for alone.
+func TestStops(t *testing.T) {
+	s := Stops{{{Weight: 0.5, Below: -1}, {Below: -1}}}
+	for _, tc := range []struct {
+		ask  [len(Heads)]bool
+		z    [len(Heads)]float32
+		said [len(Heads)]float32
+		exit int
+		want bool
+	}{
+		{ask: [len(Heads)]bool{true}, z: [len(Heads)]float32{-2}, want: true},
+		{ask: [len(Heads)]bool{true}, z: [len(Heads)]float32{-2}, said: [len(Heads)]float32{2}, want: false}, // the classifier is surer
+		{ask: [len(Heads)]bool{true}, z: [len(Heads)]float32{0}, said: [len(Heads)]float32{-4}, want: true},  // it is sure that not
+		{ask: [len(Heads)]bool{true}, z: [len(Heads)]float32{-2, 5}, want: true},                             // nobody asks for the second
+		{ask: [len(Heads)]bool{true, true}, z: [len(Heads)]float32{-2, 5}, want: false},
+		{ask: [len(Heads)]bool{true, true}, z: [len(Heads)]float32{-2, -1}, want: false},
+		{ask: [len(Heads)]bool{true}, z: [len(Heads)]float32{-9}, exit: 1, want: false}, // there is one exit
+	} {
+		if got := s.Stop(tc.exit, &tc.z, &Prior{Ask: tc.ask, Logits: tc.said}); got != tc.want {
+			t.Errorf("%+v: %v", tc, got)
 		}
 	}
 }
@@ -116,14 +153,14 @@ func TestEveryProcessorSaysTheSame(t *testing.T) {
 	}
 	var want []Logits
 	for _, text := range texts {
-		want = append(want, m.Read(text))
+		want = append(want, read(m, text))
 	}
 	sets := kernel.Sets()
 	defer kernel.Use(sets[0])
 	for _, set := range sets {
 		kernel.Use(set)
 		for i, text := range texts {
-			if got := m.Read(text); got != want[i] {
+			if got := read(m, text); got != want[i] {
 				t.Fatalf("%s: %q has %v, want %v", set, text, got, want[i])
 			}
 		}
@@ -133,13 +170,13 @@ func TestEveryProcessorSaysTheSame(t *testing.T) {
 func TestSentencesDoNotDisturbEachOther(t *testing.T) {
 	m := model(t)
 	long, short := strings.Repeat("Women talk too much in meetings. ", 20), "Fine."
-	want := m.Read(short)
+	want := read(m, short)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 20 {
-				m.Read(long)
-				if got := m.Read(short); got != want {
+				read(m, long)
+				if got := read(m, short); got != want {
 					t.Errorf("after a long sentence %v, want %v", got[0], want[0])
 					return
 				}
@@ -205,9 +242,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"one head":        func(m *Meta) { m.Efforts = []Effort{{Name: "x", Heads: []Asking{{Threshold: 0.5}}}} },
 		"another head":    func(m *Meta) { m.Decides = []Scale{{Head: "toxicity", A: 1}} },
 		"early exits":     func(m *Meta) { m.Exits = m.Layers },
-		"stops of one":    func(m *Meta) { m.Stops = m.Stops[:1] },
-		"stops too short": func(m *Meta) { m.Stops = [][]float64{m.Stops[0], m.Stops[1][:1]} },
-		"stops too high":  func(m *Meta) { m.Stops = [][]float64{m.Stops[0], slices.Repeat([]float64{9}, len(m.Decides))} },
+		"stops of one":    stops(func(s Stops) Stops { return s[:1] }),
+		"stops too short": stops(func(s Stops) Stops { s[1] = s[1][:1]; return s }),
 		"seven of heads":  func(m *Meta) { m.Decides, m.Efforts = make([]Scale, 7), nil },
 	} {
 		changed := meta
@@ -219,6 +255,14 @@ func TestDecodeRefuses(t *testing.T) {
 		if _, err := Decode(file); audit.KindOf(err) != audit.KindInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// stops changes those of the first effort.
+func stops(change func(Stops) Stops) func(*Meta) {
+	return func(m *Meta) {
+		m.Efforts = slices.Clone(m.Efforts)
+		m.Efforts[0].Alone = change(slices.Clone(m.Efforts[0].Alone))
 	}
 }
 
@@ -271,6 +315,6 @@ func BenchmarkEncoder(b *testing.B) {
 	b.ReportMetric(float64(len(ids)), "pieces")
 	b.ReportAllocs()
 	for b.Loop() {
-		m.Read(sentence)
+		read(m, sentence)
 	}
 }

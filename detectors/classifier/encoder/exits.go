@@ -47,6 +47,46 @@ func (x *Exit) Answer(mean []float32, hidden *[Hidden]float32) (z [len(Heads)]fl
 	return z
 }
 
+// Stop is what is too little for a head: less than Below in all, of what the exit says and Weight times what the classifier says. Two who know
+// different things know more: of as many sentences that are read on, half as many again of those that are meant are among them.
+type Stop struct {
+	Weight float64 `json:"weight"`
+	Below  float64 `json:"below"`
+}
+
+// Stops are those of each early exit, of the heads that answer. Where there are none, all layers are read.
+type Stops [][]Stop
+
+// Stop tells whether what an early exit says is too little for all heads that are asked for.
+func (s Stops) Stop(exit int, z *[len(Heads)]float32, prior *Prior) bool {
+	if exit >= len(s) {
+		return false
+	}
+	for h, stop := range s[exit] {
+		if prior.Ask[h] && float64(z[h])+float64(stop.Weight*float64(prior.Logits[h])) >= stop.Below {
+			return false
+		}
+	}
+	return true
+}
+
+func (s Stops) validate(t *Meta) error {
+	if len(s) > 0 && len(s) != t.Exits {
+		return fmt.Errorf("stops of %d early exits, there are %d", len(s), t.Exits)
+	}
+	for exit, stops := range s {
+		if len(stops) != len(t.Decides) {
+			return fmt.Errorf("early exit %d has stops of %d heads, want %d", exit, len(stops), len(t.Decides))
+		}
+		for _, stop := range stops {
+			if !modelfile.Finite(stop.Weight, stop.Below) {
+				return fmt.Errorf("early exit %d: %+v", exit, stop)
+			}
+		}
+	}
+	return nil
+}
+
 // WithExits gives the file with these early exits, after no layer, after the first, and so on, in place of those that it has; nothing stops at them yet.
 func WithExits(file []byte, exits []Exit) ([]byte, error) {
 	const op = "encoder: with exits"
@@ -67,6 +107,9 @@ func WithExits(file []byte, exits []Exit) ([]byte, error) {
 			}
 		}
 	}
-	t.Exits, t.Stops = len(exits), nil
+	t.Exits = len(exits)
+	for i := range t.Efforts {
+		t.Efforts[i].Alone, t.Efforts[i].InPassage = nil, nil
+	}
 	return modelfile.Seal(magic, t, parts)
 }

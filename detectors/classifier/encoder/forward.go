@@ -37,20 +37,21 @@ func newScratch(t *Meta) *scratch {
 	}
 }
 
-// Logits are what a model says of a sentence. Where an early exit answers, those of grounds are -Inf: it knows none.
+// Logits are what a model says of a sentence. Where an early exit answers, which is a no, those of grounds are -Inf: it knows none.
 type Logits [NumOutputs]float32
 
-// Read gives what the model says of a sentence that stands alone.
-func (m *Model) Read(sentence string) Logits { return m.ReadIn("", sentence, "") }
+// Early tells whether an early exit answers.
+func (l *Logits) Early() bool { return math.IsInf(float64(l[len(Heads)]), -1) }
 
-// ReadIn gives what the model says of a sentence between what stands before and after it. All of it is read, and the answer is about
-// the sentence: the mean over its tokens. Of a passage that is too long what is farthest before is not looked at, then what is last.
-func (m *Model) ReadIn(before, sentence, after string) (out Logits) {
+// Read gives what the model says of a sentence between what stands before and after it. All of it is read, and the answer is about
+// the sentence: the mean over its tokens. Of a passage that is too long what is farthest before is not looked at, then what is last. An early
+// exit answers where that is enough.
+func (m *Model) Read(before, sentence, after string, stops Stops, prior *Prior) (out Logits) {
 	stopped := false
 	var hidden [Hidden]float32
-	m.read(before, sentence, after, &out, len(m.Meta.Stops), func(depth int, mean []float32) bool {
+	m.read(before, sentence, after, &out, len(stops), func(depth int, mean []float32) bool {
 		z := m.exits[depth].Answer(mean, &hidden)
-		if stopped = m.Meta.Stop(depth, &z); stopped {
+		if stopped = stops.Stop(depth, &z, prior); stopped {
 			copy(out[:], z[:])
 		}
 		return stopped
@@ -84,19 +85,6 @@ func (m *Model) Means(sentence string, means []float32) (all Logits) {
 	return all
 }
 
-// Stop tells whether an early exit's logits are low enough for all heads.
-func (t *Meta) Stop(exit int, z *[len(Heads)]float32) bool {
-	if exit >= len(t.Stops) {
-		return false
-	}
-	for h, stop := range t.Stops[exit] {
-		if float64(z[h]) >= stop {
-			return false
-		}
-	}
-	return true
-}
-
 // read shows early the mean after 0, 1, … layers, of the first depths of them, and reads no more where that stops it.
 func (m *Model) read(before, sentence, after string, out *Logits, depths int, early func(depth int, mean []float32) (stop bool)) {
 	s := m.pool.Get().(*scratch)
@@ -108,11 +96,11 @@ func (m *Model) read(before, sentence, after string, out *Logits, depths int, ea
 
 // Grounds are the likeliest, and others that are likelier than not, at most three in all; none where an early exit answered.
 func (l *Logits) Grounds() (out []audit.Ground) {
-	of := l[len(Heads):]
-	top := slices.Index(of, slices.Max(of))
-	if math.IsInf(float64(of[top]), -1) {
+	if l.Early() {
 		return nil
 	}
+	of := l[len(Heads):]
+	top := slices.Index(of, slices.Max(of))
 	out = append(out, audit.Grounds[top])
 	for i, z := range of {
 		if i != top && z > 0 && len(out) < 3 {
@@ -141,11 +129,9 @@ func (m *Model) forward(s *scratch, from, to int, out *Logits, depths int, early
 	rows := kernel.Up(n, kernel.Tile)
 	clear(s.x[:rows*d]) // rows that fill up a tile
 	for i, id := range s.ids {
-		unit, row := m.wordScale[id], s.x[i*d:(i+1)*d]
-		word, place := m.word[int(id)*d:][:d], m.place[i*d:][:d]
-		for k := range row {
-			row[k] = float32(float32(word[k])*unit) + place[k]
-		}
+		row := s.x[i*d:][:d]
+		copy(row, m.place[i*d:])
+		kernel.AddBytes(row, m.wordScale[id], m.word[int(id)*d:][:d])
 		kernel.AddNorm(row, s.nothing, m.first.gain, m.first.shift)
 	}
 	for i := range m.layers {

@@ -63,9 +63,9 @@ type Meta struct {
 	Decides []Scale `json:"decides"`
 	// Efforts are what it may cost, and what is answered then.
 	Efforts []Effort `json:"efforts"`
-	// Stops are, of each early exit, the logits of the heads of Decides: where all are below, nothing more is read and the logits of the exit
-	// are the answer. Below each threshold. Empty: all layers are read.
-	Stops [][]float64 `json:"stops,omitempty"`
+	// Others are the probabilities above which the classifier's own answer is yes in languages that this model cannot read, of each head: in texts of
+	// one sentence, and of several, the strongest of which is often strong by chance.
+	Others [2][]float64 `json:"others,omitempty"`
 	// Classifier is the version of the model that it was calibrated with: whose doubts are asked about.
 	Classifier string `json:"classifier"`
 }
@@ -94,6 +94,9 @@ type Effort struct {
 	Heads []Asking `json:"heads"` // in the order of Decides
 	// Together: what is asked about for one head is answered for all.
 	Together bool `json:"together,omitempty"`
+	// Alone are where early exits stop in a sentence, InPassage where they do in one that is read with what stands around it.
+	Alone     Stops `json:"alone,omitempty"`
+	InPassage Stops `json:"in_passage,omitempty"`
 }
 
 // Asking is what an effort does for one head.
@@ -109,6 +112,29 @@ type Asking struct {
 type Doubt struct {
 	First float64 `json:"first"` // its first score, at least
 	Logit float64 `json:"logit"` // its logit of the head, above
+}
+
+// Prior is what the classifier says of a sentence: the heads that it asks for, and its logits.
+type Prior struct {
+	Ask    [len(Heads)]bool
+	Logits [len(Heads)]float32
+}
+
+// Asks tells for which heads the encoder is asked about a sentence with a first score and logits.
+func (e *Effort) Asks(first float32, logits *[len(Heads)]float32, named bool) (ask [len(Heads)]bool) {
+	for h := range e.Heads {
+		from := e.Heads[h].Unnamed
+		if named {
+			from = e.Heads[h].Named
+		}
+		ask[h] = float64(first) >= from.First && float64(logits[h]) > from.Logit
+	}
+	if e.Together && slices.Contains(ask[:], true) {
+		for h := range e.Heads {
+			ask[h] = true
+		}
+	}
+	return ask
 }
 
 // Effort gives the one of a name.
@@ -218,18 +244,15 @@ func (t *Meta) validate() error {
 			}
 		}
 	}
-	if len(t.Stops) > 0 && len(t.Stops) != t.Exits {
-		return fmt.Errorf("stops of %d early exits, there are %d", len(t.Stops), t.Exits)
-	}
-	for i, stops := range t.Stops {
-		if len(stops) != len(t.Decides) || !modelfile.Finite(stops...) {
-			return fmt.Errorf("stops of early exit %d: %v, want %d finite numbers", i, stops, len(t.Decides))
+	for _, others := range t.Others {
+		if len(others) > len(Heads) || !modelfile.Finite(others...) {
+			return fmt.Errorf("thresholds of other languages: %v", others)
 		}
-		for h, stop := range stops {
-			for _, e := range t.Efforts {
-				if p := t.Decides[h].Probability(float32(stop)); e.Heads[h].Threshold < 1 && p > e.Heads[h].Threshold {
-					return fmt.Errorf("early exit %d stops at %g of %s, where effort %s answers yes", i, stop, t.Decides[h].Head, e.Name)
-				}
+	}
+	for _, e := range t.Efforts {
+		for _, stops := range [...]Stops{e.Alone, e.InPassage} {
+			if err := stops.validate(t); err != nil {
+				return fmt.Errorf("effort %s: %w", e.Name, err)
 			}
 		}
 	}

@@ -106,6 +106,18 @@ func Axpy(y []float32, a float32, x []float32) {
 	axpyGo(y[n:], a, x[n:])
 }
 
+// AddBytes adds a·x to y.
+func AddBytes(y []float32, a float32, x []int8) {
+	n := 0
+	if avx2 {
+		if n = len(x) &^ (lanes - 1); n > 0 {
+			_ = y[n-1]
+			addBytesAVX2(&y[0], a, &x[0], n)
+		}
+	}
+	addBytesGo(y[n:], a, x[n:])
+}
+
 // Bounds gives the least and the greatest, zero among them. The number of x is a multiple of 8.
 func Bounds(x []float32) (low, high float32) {
 	if !avx2 {
@@ -196,6 +208,9 @@ func matrixFloatAVX2(y *float32, yStride int, x *float32, stride int, w *float32
 
 //go:noescape
 func axpyAVX2(y *float32, a float32, x *float32, n int)
+
+//go:noescape
+func addBytesAVX2(y *float32, a float32, x *int8, n int)
 
 //go:noescape
 func boundsAVX2(x *float32, n int) (low, high float32)

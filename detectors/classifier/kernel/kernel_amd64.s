@@ -410,6 +410,26 @@ eight:
 	VZEROUPPER
 	RET
 
+// func addBytesAVX2(y *float32, a float32, x *int8, n int)
+TEXT ·addBytesAVX2(SB), NOSPLIT, $0-32
+	MOVQ         y+0(FP), DI
+	VBROADCASTSS a+8(FP), Y1
+	MOVQ         x+16(FP), SI
+	MOVQ         n+24(FP), CX
+
+eight:
+	VPMOVSXBD (SI), Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    Y0, Y1, Y0
+	VADDPS    (DI), Y0, Y0
+	VMOVUPS   Y0, (DI)
+	ADDQ      $8, SI
+	ADDQ      $32, DI
+	SUBQ      $8, CX
+	JNZ       eight
+	VZEROUPPER
+	RET
+
 // func boundsAVX2(x *float32, n int) (low, high float32)
 TEXT ·boundsAVX2(SB), NOSPLIT, $0-24
 	MOVQ   x+0(FP), SI

@@ -21,6 +21,9 @@ func Matrix(y []float32, yStride int, x []float32, stride, rows int, w []float32
 // Axpy: see kernel_amd64.go.
 func Axpy(y []float32, a float32, x []float32) { axpyGo(y, a, x) }
 
+// AddBytes: see kernel_amd64.go.
+func AddBytes(y []float32, a float32, x []int8) { addBytesGo(y, a, x) }
+
 // Bounds: see kernel_amd64.go.
 func Bounds(x []float32) (low, high float32) { return boundsGo(x) }
 

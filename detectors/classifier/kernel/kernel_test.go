@@ -59,6 +59,11 @@ func TestKernels(t *testing.T) {
 			same("Softmax", func(x []float32) { Softmax(x, .17) }, func(x []float32) { softmaxGo(x, .17) })
 			some := y[:1+r.IntN(n)]
 			same("Axpy", func(x []float32) { Axpy(x, .37, some) }, func(x []float32) { axpyGo(x, .37, some) })
+			few := make([]int8, len(some))
+			for i := range few {
+				few[i] = int8(r.IntN(256) - 128)
+			}
+			same("AddBytes", func(x []float32) { AddBytes(x, .37, few) }, func(x []float32) { addBytesGo(x, .37, few) })
 			rows, k := Tile*(1+r.IntN(20)), 4*(1+r.IntN(40))
 			if r.IntN(2) == 0 {
 				k = 64 * (1 + r.IntN(8)) // what tiles take

@@ -65,6 +65,13 @@ func axpyGo(y []float32, a float32, x []float32) {
 	}
 }
 
+// addBytesGo is AddBytes.
+func addBytesGo(y []float32, a float32, x []int8) {
+	for i, v := range x {
+		y[i] += float32(a * float32(v))
+	}
+}
+
 // boundsGo gives the least and the greatest, zero among them.
 func boundsGo(x []float32) (low, high float32) {
 	for _, v := range x {

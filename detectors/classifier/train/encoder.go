@@ -33,18 +33,18 @@ func alike(first, logit float64) encoder.Asking {
 // The places in efforts of the one that asks about everything, and of short: what full does not ask about for a head, that does.
 const full, short = 2, 3
 
-// efforts are what the encoder may cost, the cheapest first: about bias it is asked in one of 45 long ordinary texts, in a
-// quarter, in each; last that for short responses, where it is asked in two of five ordinary ones and one in 200 of those that it
-// finds something in is missed. Heads are in the order of the classifier's.
+// efforts are what the encoder may cost, the cheapest first; last that for short responses, where it is asked in two of five ordinary ones and one
+// in 200 of those that it finds something in is missed. In long texts the first early exit hears of one in four or of every second; what is read
+// beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -1, Logit: 0.5}, Unnamed: encoder.Doubt{First: 0.95, Logit: 1.9}, Context: 0.8},
-		{Named: encoder.Doubt{First: -1, Logit: 0}, Unnamed: encoder.Doubt{First: 0.95, Logit: 1.7}, Context: never},
+		{Named: encoder.Doubt{First: -2, Logit: -3}, Unnamed: encoder.Doubt{First: 0.5, Logit: -3}, Context: 0.8},
+		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
 		alike(0.95, 1), alike(0.95, 1), alike(0.95, 2), unasked,
 	}},
-	{Name: "thorough", Heads: []encoder.Asking{
+	{Name: "thorough", Together: true, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
-		{Named: encoder.Doubt{First: -2, Logit: -1.5}, Unnamed: encoder.Doubt{First: -0.5, Logit: -1.5}, Context: never},
+		{Named: encoder.Doubt{First: -2, Logit: -3}, Unnamed: encoder.Doubt{First: -0.5, Logit: -3}, Context: never},
 		alike(-0.5, -3), alike(-0.5, -3), alike(-0.5, -3), unasked,
 	}},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
@@ -59,7 +59,8 @@ type EncoderResult struct {
 	File   []byte
 	Meta   encoder.Meta
 	Tuning []EncoderOutcome // of each head and effort
-	Exits  []ExitOutcome
+	Stops  []StopOutcome    // of each effort and early exit
+	Others []OthersOutcome
 }
 
 // EncoderOutcome is what an effort finds for a head in the texts that calibrated it.
@@ -95,17 +96,18 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 			return nil, err
 		}
 	}
+	res := &EncoderResult{Meta: e.Meta}
+	res.others(m, rd, rows, &r)
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row dataset.Row) bool {
 		return row.Split != "dev" || !english(&row) || slices.Contains(r.Unseen, row.Source)
 	})
-	res := &EncoderResult{Meta: e.Meta}
 	meta := &res.Meta
-	meta.Classifier, meta.Stops = m.Meta.Version, nil
-	if err := res.tune(e, m, rd, rows, r); err != nil {
+	meta.Classifier = m.Meta.Version
+	if err := res.tune(e, m, rd, rows, r, nil); err != nil {
 		return nil, err
 	}
-	res.stop(e, rd, rows, &r) // early exits are to lose next to nothing of what is found without; then all once more, with them
-	if err := res.tune(e, m, rd, rows, r); err != nil {
+	res.stop(e, m, rd, rows, &r) // chosen by what is found without early exits; then all once more, with them
+	if err := res.tune(e, m, rd, rows, r, res.Meta.Efforts); err != nil {
 		return nil, err
 	}
 	if res.File, err = encoder.Retuned(file, *meta); err != nil {
@@ -124,14 +126,17 @@ func english(row *dataset.Row) bool {
 	return (row.Lang == "" || row.Lang == "en") && row.Source != "mlma_fr"
 }
 
-// tune fits the heads, with the early exits that res.Meta has.
-func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, r Recipe) error {
+// tune fits the heads, with the stops of these efforts, if there are any.
+func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, r Recipe, stops []encoder.Effort) error {
 	meta := &res.Meta
 	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
-	for _, f := range efforts {
-		meta.Efforts = append(meta.Efforts, encoder.Effort{Name: f.Name, Together: f.Together})
+	for n, f := range efforts {
+		if f = (encoder.Effort{Name: f.Name, Together: f.Together}); stops != nil {
+			f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
+		}
+		meta.Efforts = append(meta.Efforts, f)
 	}
-	said, err := ask(e, m, rd, rows, meta.Stops)
+	said, err := ask(e, m, rd, rows, meta.Efforts)
 	if err != nil {
 		return err
 	}
@@ -151,20 +156,22 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader
 	return nil
 }
 
-// saying is what the encoder says of a row at an effort: of each head its highest logit, -Inf where it is not asked.
-type saying [classifier.NumHeads]float32
+// saying is what the encoder says of a row at an effort: of each head its highest logit, and the highest that it read to the end for; -Inf where
+// there is none.
+type saying struct{ asked, read [classifier.NumHeads]float32 }
 
 // ask reads all rows at all efforts.
-func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, stops [][]float64) (said [][]saying, err error) {
-	for _, f := range efforts {
+func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, stops []encoder.Effort) (said [][]saying, err error) {
+	for n, f := range efforts {
 		// Only whom it asks matters here; what it answers does not.
-		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier, e.Meta.Stops = make([]encoder.Scale, classifier.NumHeads), []encoder.Effort{f}, m.Meta.Version, stops
+		f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
+		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = make([]encoder.Scale, classifier.NumHeads), []encoder.Effort{f}, m.Meta.Version
 		d, err := classifier.NewWithEncoder(m, e, f.Name)
 		if err != nil {
 			return nil, err
 		}
 		of := make([]saying, len(rows))
-		each(len(rows), func(i int) { of[i] = d.Asked(rd.read(rows[i].Text), audit.Output) })
+		each(len(rows), func(i int) { of[i].asked, of[i].read = d.Asked(rd.read(rows[i].Text), audit.Output) })
 		said = append(said, of)
 	}
 	return said, nil
@@ -209,9 +216,9 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 	var js []judged
 	for i := range rows {
 		yes, known := wanted(&rows[i], h, &r)
-		z := said[full][i][h]
+		z := said[full][i].asked[h]
 		if math.IsInf(float64(z), 0) {
-			z = said[short][i][h]
+			z = said[short][i].asked[h]
 		}
 		if known && !math.IsInf(float64(z), 0) {
 			j := judged{}
@@ -233,7 +240,7 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 			row := &rows[i]
 			yes, known := wanted(row, h, &r)
 			p := 0.0
-			if z := said[n][i][h]; !math.IsInf(float64(z), 0) {
+			if z := said[n][i].read[h]; !math.IsInf(float64(z), 0) {
 				p = scale.Probability(z)
 			}
 			switch brief := len(row.Text) <= classifier.ShortText; {
@@ -241,9 +248,8 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 			case yes:
 				right = append(right, p)
 			case r.ordinary(row.Source) && brief == (n == short): // long ones have more sentences to be wrong about
-				if ordinary = append(ordinary, p); p > 0 {
-					out.OrdinaryAsked++
-				}
+				ordinary = append(ordinary, p)
+				out.OrdinaryAsked += count(!math.IsInf(float64(said[n][i].asked[h]), 0))
 			case row.Skeleton != "":
 				benign = append(benign, p)
 			}
@@ -282,9 +288,18 @@ func (r *EncoderResult) Card() string {
 		p("| %s | %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Threshold,
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
 	}
-	for i, o := range r.Exits {
-		p("\nEarly exit after %d layers: %s of ordinary sentences are read on, and of the sentences that are above a threshold in the end %s are not.", i, Share(o.ReadOn, o.Ordinary), Share(o.Lost, o.Found))
+	p("\n## Early exits\nWhere they and the classifier say too little together, no more is read.\n\n| effort | layers read | ordinary sentences asked about that are read on | ordinary texts with one | sentences above a threshold in the end that are not read on |\n|---|---|---|---|---|\n")
+	for _, o := range r.Stops {
+		p("| %s | %d | %s | %s | %s |\n", o.Effort, o.Layers, Share(o.ReadOn, o.Asked), Share(o.TextsReadOn, o.Texts), Share(o.Lost, o.Found))
 	}
-	p("\n\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n")
+	p("\n## Other languages\nThe encoder reads English. Elsewhere the classifier's own answers stand, above thresholds chosen by rows of split dev in other languages.\n\n| head | texts of | threshold | recall | flagged of harmless hard cases |\n|---|---|---|---|---|\n")
+	for _, o := range r.Others {
+		if o.Threshold >= 1 {
+			continue
+		}
+		of := map[bool]string{false: "one sentence", true: "several sentences"}[o.Several]
+		p("| %s | %s | %.3f | %.3f of %d | %s |\n", o.Head, of, o.Threshold, float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.HarmlessOnes, o.Harmless))
+	}
+	p("\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n")
 	return b.String()
 }

@@ -160,6 +160,14 @@ func TestCalibrateEncoder(t *testing.T) {
 			t.Error("efforts do not grow")
 		}
 	}
+	if len(once.Stops) != len(efforts)*once.Meta.Exits {
+		t.Errorf("%d outcomes of early exits", len(once.Stops))
+	}
+	for _, o := range once.Stops {
+		if o.Found < 50 || float64(o.Lost) > 0.02*float64(o.Found) {
+			t.Errorf("%+v", o)
+		}
+	}
 	if card := once.Card(); !strings.Contains(card, once.Meta.Version) || !strings.Contains(card, "| thorough |") {
 		t.Errorf("the card says\n%s", card)
 	}

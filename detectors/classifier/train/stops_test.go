@@ -1,0 +1,67 @@
+package train
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
+)
+
+// With limits, as many ordinary texts are read on as may be and no more, and what the classifier says is used; without, next to nothing is lost.
+func TestStopsKeepWithinLimits(t *testing.T) {
+	r := DefaultRecipe()
+	rng := rand.New(rand.NewPCG(1, 2))
+	rows, readings := make([]dataset.Row, 4_000), make([]reading, 0, 12_000)
+	decides := []encoder.Scale{{Head: "bias", A: 1}, {Head: "toxicity", A: 1}}
+	long := string(make([]byte, classifier.ShortText+1))
+	for i := range rows {
+		rows[i].Text = long
+		if i%2 == 0 {
+			rows[i].Source = r.Ordinary[0]
+		}
+		for range 3 {
+			x := reading{row: i, exits: make([][len(encoder.Heads)]float32, 3)}
+			for h := range decides {
+				meant := -5.0 // of ordinary text; exits and classifier guess it, each in its own way
+				if i%2 == 1 {
+					meant = 4
+				}
+				x.all[h] = float32(meant + rng.NormFloat64())
+				x.Logits[h] = float32(meant + 3*rng.NormFloat64())
+				for exit := range x.exits {
+					x.exits[exit][h] = float32(meant + float64(4-exit)*rng.NormFloat64())
+				}
+			}
+			readings = append(readings, x)
+		}
+	}
+	weights := [][]float64{{0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}}
+	f := encoder.Effort{Name: "x", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: never, Threshold: 0.5}, {Named: everything, Unnamed: everything, Context: never, Threshold: 0.5}}}
+	c := newChoice(&f, decides, rows, readings, false, &r)
+	if len(c.ordinary) != 2_000 || len(c.asked) != len(readings) {
+		t.Fatalf("%d ordinary texts, %d sentences asked about", len(c.ordinary), len(c.asked))
+	}
+	limits := []float64{0.05, 0.02}
+	f.Alone = c.stops(weights, limits)
+	for i, o := range c.outcomes() {
+		limit := limits[min(i, 1)]
+		if o.Texts != 2_000 || float64(o.TextsReadOn) > (1+part)*limit*2_000 || i == 0 && float64(o.TextsReadOn) < 0.8*limit*2_000 || o.Lost == 0 || o.Lost > o.Found/2 {
+			t.Errorf("with limits: %+v", o)
+		}
+		if f.Alone[i][classifier.Bias].Weight == 0 {
+			t.Errorf("exit %d makes nothing of what the classifier says", i)
+		}
+	}
+	f.Alone = c.stops(weights, nil)
+	for i, o := range c.outcomes() {
+		if float64(o.Lost) > 2*lose*float64(i+1)*float64(o.Found) || o.ReadOn == o.Asked {
+			t.Errorf("without: %+v", o)
+		}
+		if !slices.Contains(weights[i], f.Alone[i][classifier.Bias].Weight) {
+			t.Errorf("exit %d: %+v", i, f.Alone[i])
+		}
+	}
+}
