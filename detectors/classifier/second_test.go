@@ -152,6 +152,31 @@ func TestTheEncoderFindsASentenceAmongOthers(t *testing.T) {
 	}
 }
 
+// In a long answer, where few sentences may be read, a biased one among six others is found in more than half of the cases in which it is alone.
+func TestTheEncoderFindsASentenceInALongAnswer(t *testing.T) {
+	others := eval.Neighbours(detectortest.Rows[dataset.Row](t, "data/ordinary.en.jsonl"))
+	d := withEncoder(t, "balanced")
+	flags := func(text string) float64 {
+		return count(slices.ContainsFunc(detectortest.Findings(t, d, text), func(f audit.Finding) bool { return f.Ground != "" }))
+	}
+	var alone, among, wrong, harmless float64
+	for i, row := range detectortest.Rows[dataset.Row](t, "data/unseen.en.jsonl") {
+		around := make([]string, 7)
+		for k := range around {
+			around[k] = others[(6*i+k)%len(others)]
+		}
+		if around[3] = row.Text; *row.Label.Bias < 0.5 {
+			harmless, wrong = harmless+1, wrong+flags(strings.Join(around, " "))
+			continue
+		}
+		alone, among = alone+flags(row.Text), among+flags(strings.Join(around, " "))
+	}
+	t.Logf("%.0f found alone, %.0f in a long answer; %.0f of %.0f harmless ones flagged", alone, among, wrong, harmless)
+	if among < 0.55*alone || wrong > 0.03*harmless {
+		t.Error("want at least .55 of those found alone, and at most .03 of the harmless ones")
+	}
+}
+
 // TestAnswers holds false alarms on ordinary answers that name people all the time, say no and warn, which nothing learnt from.
 func TestAnswers(t *testing.T) {
 	d := withEncoder(t, "balanced")
@@ -197,7 +222,7 @@ func TestLanguages(t *testing.T) {
 		case *row.Label.Bias > 0:
 			kind = "biased"
 		case *row.Label.Toxic > 0:
-			continue // twenty a language: too few to hold
+			kind = "abusive"
 		}
 		n := count(len(detectortest.Findings(t, d, row.Text)) > 0)
 		of[kind]++
@@ -205,8 +230,8 @@ func TestLanguages(t *testing.T) {
 		found[row.Lang+" "+kind] += n
 	}
 	t.Logf("flagged: %v of %v", found, of)
-	if found["biased"] < 0.3*of["biased"] || found["ordinary"] > 0.02*of["ordinary"] {
-		t.Error("want at least .30 of the biased ones, and at most .02 of the ordinary ones")
+	if found["biased"] < 0.33*of["biased"] || found["abusive"] < 0.15*of["abusive"] || found["ordinary"] > 0.02*of["ordinary"] {
+		t.Error("want at least .33 of the biased ones, .15 of the abusive ones, and at most .02 of the ordinary ones")
 	}
 }
 
