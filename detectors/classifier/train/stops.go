@@ -22,7 +22,7 @@ var readOn = map[string][]float64{
 	"thorough": {0.2, 0.12, 0.08, 0.06, 0.05},
 }
 
-// part is what toxicity may have of that. Heads of safety are asked for so rarely that they need no limit.
+// part is what toxicity may have of that. Heads of safety have no limit: balanced hardly ever asks for them, and thorough is to lose nothing of theirs.
 const part = 0.25
 
 // StopOutcome is what an early exit does, at an effort, to the sentences of the texts that calibrated it.
