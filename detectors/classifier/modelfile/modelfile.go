@@ -34,7 +34,7 @@ func Open(file []byte, magic string, meta any) (parts []byte, version string, er
 	header := json.NewDecoder(bytes.NewReader(body[:size]))
 	header.DisallowUnknownFields()
 	if err := header.Decode(meta); err != nil {
-		return nil, "", fmt.Errorf("header: %w", err)
+		return nil, "", fmt.Errorf("header of another version of evenhand: make the file anew (docs/detection.md): %w", err)
 	}
 	return body[size:], hex.EncodeToString(sum[:6]), nil
 }
