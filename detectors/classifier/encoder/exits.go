@@ -30,10 +30,14 @@ func (x *Exit) Parts() [4][]float32 { return [...][]float32{x.In, x.InBias, x.Ou
 
 // Answer gives the logits of the heads, and the hidden values in hidden.
 func (x *Exit) Answer(mean []float32, hidden *[Hidden]float32) (z [len(Heads)]float32) {
-	copy(hidden[:], x.InBias)
-	for k, v := range mean {
-		kernel.Axpy(hidden[:], v, x.In[k*Hidden:][:Hidden])
+	var rows [kernel.Tile * Hidden]float32 // a product takes as many rows; they are all the same here
+	for r := 0; r < len(rows); r += Hidden {
+		copy(rows[r:], x.InBias)
 	}
+	for c := 0; c < Hidden; c += kernel.Wide {
+		kernel.Matrix(rows[c:], Hidden, mean, 0, kernel.Tile, x.In[c:], Hidden, len(mean))
+	}
+	copy(hidden[:], rows[:])
 	copy(z[:], x.OutBias)
 	for k, v := range hidden {
 		if v <= 0 {
