@@ -15,8 +15,8 @@
 // Findings name the rule "classifier.<head>", the model's version, the clause that decided, and the probability
 // as confidence. Their score is 0: they enter no sum, flag and never block by default.
 //
-// Cost: some 15 µs for 2 KB of ordinary text, as much again for each sentence above the gate, about a millisecond for each that the
-// encoder reads and three for a passage; no allocation without findings. The same text gives the same findings on every processor. Nothing leaves the
+// Cost: some 15 µs for 2 KB of ordinary text, as much again for each sentence above the gate and for each that the encoder is asked about and
+// puts down unread, about a millisecond for each that it reads and three for a passage; no allocation without findings. The same text gives the same findings on every processor. Nothing leaves the
 // process; Detect fails only when its context has ended. What the model was trained on and where it is wrong
 // stands in model.md.
 package classifier

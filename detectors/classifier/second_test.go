@@ -1,6 +1,7 @@
 package classifier_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -174,6 +175,44 @@ func TestTheEncoderFindsASentenceInALongAnswer(t *testing.T) {
 	t.Logf("%.0f found alone, %.0f in a long answer; %.0f of %.0f harmless ones flagged", alone, among, wrong, harmless)
 	if among < 0.55*alone || wrong > 0.03*harmless {
 		t.Error("want at least .55 of those found alone, and at most .03 of the harmless ones")
+	}
+}
+
+// Where an early exit stops, the answer is no, however sure the exit itself is: stops may lie where it would be yes.
+func TestWhatIsStoppedAtIsNotFound(t *testing.T) {
+	m, whole := models(t)
+	file, err := os.ReadFile("encoder/model.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta := whole.Meta
+	meta.Efforts = slices.Clone(meta.Efforts)
+	for i := range meta.Efforts {
+		first := slices.Repeat([]encoder.Stop{{Below: 1e9}}, len(meta.Decides))
+		meta.Efforts[i].Alone = slices.Repeat(encoder.Stops{first}, meta.Exits)
+	}
+	if file, err = encoder.Retuned(file, meta); err != nil {
+		t.Fatal(err)
+	}
+	e, err := encoder.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := classifier.NewWithEncoder(m, e, "full")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "Immigrants are parasites who only come here to steal and live off our taxes."
+	if found := detectortest.Findings(t, withEncoder(t, "full"), text); len(found) == 0 {
+		t.Error("nothing is found where all is read")
+	}
+	if found := detectortest.Findings(t, d, text); len(found) > 0 {
+		t.Errorf("found where every reading stops: %s", detectortest.Describe(found))
+	}
+	read := detectortest.Analyzer(t, d).Prepare(detectortest.Interaction("", text))
+	_, grades, err := d.DetectGraded(t.Context(), read)
+	if short, _ := e.Meta.Effort(encoder.Short); err != nil || grades[classifier.Bias].Value > audit.ScoreOf(short.Heads[classifier.Bias].Threshold) {
+		t.Errorf("graded above the threshold: %v, %v", grades, err)
 	}
 }
 

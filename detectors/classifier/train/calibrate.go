@@ -93,13 +93,21 @@ func known(js []judged, h classifier.Head) (out []judged) {
 // platt finds has the least loss. The network has learnt without the first score, which knows the texts that both
 // have learnt from too well: learnt together, the network would leave nearly all to it.
 func join(js []judged, h classifier.Head) float32 {
-	best, least := float32(0), math.Inf(1)
 	sums := slices.Clone(js)
-	for weight := float32(0); weight <= 2; weight += 0.125 {
-		for i := range sums {
-			sums[i].scores.Logits[h] = js[i].scores.Logits[h] + weight*js[i].scores.First
+	return float32(weigh(sums, h, 2, 0.125, func(i int, weight float64) float32 {
+		return js[i].scores.Logits[h] + float32(float32(weight)*js[i].scores.First)
+	}))
+}
+
+// weigh gives the weight, of 0, step, … most, with which the logits that sum gives have the best probability, that with the least loss. It writes
+// them to js.
+func weigh(js []judged, h classifier.Head, most, step float64, sum func(i int, weight float64) float32) (best float64) {
+	least := math.Inf(1)
+	for weight := 0.0; weight <= most; weight += step {
+		for i := range js {
+			js[i].scores.Logits[h] = sum(i, weight)
 		}
-		if _, _, loss := platt(sums, h); loss < least {
+		if _, _, loss := platt(js, h); loss < least {
 			best, least = weight, loss
 		}
 	}

@@ -34,7 +34,7 @@ func alike(first, logit float64) encoder.Asking {
 const full, short = 2, 3
 
 // efforts are what the encoder may cost, the cheapest first; last that for short responses, where it is asked in two of five ordinary ones and one
-// in 200 of those that it finds something in is missed. In long texts the first early exit hears of one in four or of every second; what is read
+// in 200 of those that it finds something in is missed. In long texts the first early exit hears of one in ten ordinary ones or of one in three; what is read
 // beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{

@@ -64,7 +64,7 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 	weights := make([][]float64, e.Meta.Exits)
 	each(len(weights), func(exit int) {
 		for h, scale := range res.Meta.Decides {
-			weights[exit] = append(weights[exit], weigh(scale, readings, h, exit))
+			weights[exit] = append(weights[exit], beside(scale, readings, h, exit))
 		}
 	})
 	res.Stops = nil
@@ -77,8 +77,8 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 	}
 }
 
-// weigh gives what the classifier's logit counts beside an exit's: the weight with which the best probability of being found has the least loss.
-func weigh(scale encoder.Scale, readings []reading, h, exit int) float64 {
+// beside gives what the classifier's logit counts beside an exit's in the probability of being found; 0 where hardly anything is.
+func beside(scale encoder.Scale, readings []reading, h, exit int) float64 {
 	js, found := make([]judged, len(readings)), 0
 	for i := range readings {
 		if scale.Probability(readings[i].all[h]) > 0.5 {
@@ -86,16 +86,10 @@ func weigh(scale encoder.Scale, readings []reading, h, exit int) float64 {
 			found++
 		}
 	}
-	best, least := 0.0, math.Inf(1)
-	for weight := 0.0; weight <= 1 && found >= 20; weight += 0.05 {
-		for i := range js {
-			js[i].scores.Logits[h] = float32(readings[i].score(h, exit, weight))
-		}
-		if _, _, loss := platt(js, classifier.Head(h)); loss < least {
-			best, least = weight, loss
-		}
+	if found < 20 {
+		return 0
 	}
-	return best
+	return weigh(js, classifier.Head(h), 1, 0.05, func(i int, weight float64) float32 { return float32(readings[i].score(h, exit, weight)) })
 }
 
 // choice is what stops of an effort are chosen by.
