@@ -351,6 +351,12 @@ func TestNewRulesBeginAnew(t *testing.T) {
 	if r.Figures.Learning != 1 || r.Figures.Cells != 0 {
 		t.Errorf("%+v", r.Figures)
 	}
+	if r := Replay(w.history(), p, at(39*day), at(change+3), false, func() bool { return false }); r.Cells != 1 || r.Learning != 1 || r.Hours != 28 {
+		t.Errorf("%d cells, %d learning in %d hours", r.Cells, r.Learning, r.Hours)
+	}
+	if r := Replay(NewHistory(begin, 48, nil), p, at(0), at(24), false, func() bool { return false }); r.Cells+r.Learning != 0 || r.Hours != 25 {
+		t.Errorf("of nothing: %+v", r)
+	}
 	// A rule set that changed other kinds only is the same version.
 	w.rules = map[string]map[string]string{"r1": {sex: "3", "charter.age": "1"}, "r2": {sex: "3", "charter.age": "2"}}
 	wants(t, drive(w.history(), p, 39*day, 40*day+12, nil), "963 open breached charter.sex#1.1")

@@ -76,9 +76,8 @@ func (t *Tables) List(ctx context.Context, f Filter) ([]audit.Breach, error) {
 	return t.transitions(ctx, where+" ORDER BY changed_at DESC, breach_id LIMIT ?", append(args, f.Limit)...)
 }
 
-// said are the newest words of each reviewer on a content.
-const said = `SELECT tenant_id, event_day, event_id, content_digest, reviewer, argMax(decision, (reviewed_at, review_id)) AS word, max(reviewed_at) AS at
-	FROM {{db}}.reviews FINAL GROUP BY tenant_id, event_day, event_id, content_digest, reviewer`
+// said are the reviews that hold, one a content: of several people's the newest.
+const said = `SELECT tenant_id, event_day, event_id, content_digest, decision AS word, reviewed_at AS at FROM {{db}}.current_reviews`
 
 const dismissed = `SELECT tenant_id, event_day, event_id, content_digest FROM (` + said + `) WHERE word = 'dismissed'`
 
@@ -92,10 +91,10 @@ const found = `SELECT tenant_id, event_day, event_id, content_digest, analysis_t
 const facts = `SELECT tenant_id, event_day, event_id, content_digest, domain FROM {{db}}.audit_current FINAL WHERE broker_ts <= event_ts + INTERVAL 48 HOUR AND (tenant_id, event_day, event_id) IN ({{keys}})`
 
 // Critical gives the CRITICAL findings that a reviewer confirmed since, or, unconfirmed, all of analyses
-// since that no reviewer dismissed.
+// since that are not dismissed.
 func (t *Tables) Critical(ctx context.Context, since time.Time, confirmed bool) ([]Critical, error) {
 	const key = "tenant_id, event_day, event_id"
-	keys := "SELECT " + key + ", content_digest, max(at) AS at FROM (" + said + ") WHERE word = 'confirmed' GROUP BY " + key + ", content_digest HAVING at >= " + instant
+	keys := "SELECT " + key + ", content_digest, at FROM (" + said + ") WHERE word = 'confirmed' AND at >= " + instant
 	if !confirmed {
 		keys = "SELECT " + key + ", content_digest, max(analysis_ts) AS at FROM {{db}}.verdicts FINAL WHERE analysis_ts >= " + instant + " AND max_severity >= 4 AND (" + key + ", content_digest) NOT IN (" + dismissed + ") GROUP BY " + key + ", content_digest"
 	}

@@ -62,6 +62,8 @@ type Replayed struct {
 	Warnings int       // hours of cells of tier FAST
 	Muted    int
 	Hours    int
+	Cells    int // compared with a baseline, the most in an hour
+	Learning int // whose past was too small for one, the most in an hour
 }
 
 // Replay evaluates every hour whose end lies in [from, to], as if each had been decided at once. It
@@ -77,6 +79,7 @@ func Replay(h *History, p *Policies, from, to time.Time, naive bool, stop func()
 		out.Hours++
 		out.Warnings += len(r.Warnings)
 		out.Muted += r.Figures.Muted
+		out.Cells, out.Learning = max(out.Cells, r.Figures.Cells), max(out.Learning, r.Figures.Learning)
 		for _, b := range r.Transitions {
 			b.Changed = at
 			done = append(done, b)

@@ -306,17 +306,36 @@ func TestReviewsOpenBreaches(t *testing.T) {
 	}
 	review(5, 50, "ann", "confirmed", s.now.Add(-2*time.Hour))
 	review(5, 51, "ann", "unsure", s.now.Add(-time.Hour))
+	// Of several people's the newest holds; one that was taken back is none.
+	both := s.event(7, "acme", "charter.language", "language.slur", 4, when)
+	s.event(8, "acme", "charter.religion", "religion.slur", 4, when)
+	back := s.event(9, "acme", "charter.nationality", "nationality.slur", 4, when)
+	for i, r := range []struct {
+		event          int
+		reviewer, word string
+	}{{7, "ron", "dismissed"}, {7, "rita", "confirmed"}, {8, "rita", "confirmed"}, {8, "ron", "dismissed"}, {9, "rita", "confirmed"}, {9, "ron", "dismissed"}, {9, "ron", "withdrawn"}} {
+		review(r.event, 70+i, r.reviewer, r.word, s.now.Add(time.Duration(i-60)*time.Minute))
+	}
 	r := s.runner(s.arbiter())
 	s.run(r)
 	const breaches = "concat(kind, ' ', tier, ' ', toString(k), ' ', arrayStringConcat(top_rules.rule, ','), ' ', toString(event_ids)) AS x FROM {{db}}.breaches FINAL WHERE tier = 'policy' ORDER BY kind"
-	if got, want := s.list(breaches), "charter.sex policy 1 sex.slur ['"+confirmed.String()+"']"; got != want {
+	if got, want := s.list(breaches), "charter.language policy 1 language.slur ['"+both.String()+"'], charter.nationality policy 1 nationality.slur ['"+back.String()+"'], charter.sex policy 1 sex.slur ['"+confirmed.String()+"']"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// Unconfirmed ones too, where the policy wants them; not what was dismissed, nor what came late.
 	r = NewRunner(s.tables, policies(t, "defaults: {critical: {unconfirmed: true}}"), s.arbiter(), func() time.Time { return s.now })
 	s.run(r)
-	if got := s.list("kind AS x FROM {{db}}.breaches FINAL WHERE tier = 'policy' ORDER BY kind"); got != "charter.birth, charter.race, charter.sex" {
+	if got := s.list("kind AS x FROM {{db}}.breaches FINAL WHERE tier = 'policy' ORDER BY kind"); got != "charter.birth, charter.language, charter.nationality, charter.race, charter.sex" {
 		t.Error(got)
+	}
+	// Frequent mitigation counts by the same rule.
+	mitigated, err := s.tables.Mitigations(t.Context(), s.now, 7*24*time.Hour)
+	var kinds []string
+	for _, m := range mitigated {
+		kinds = append(kinds, m.Kind)
+	}
+	if got := strings.Join(kinds, ", "); err != nil || got != "charter.birth, charter.color, charter.language, charter.nationality, charter.race, charter.sex" {
+		t.Error(got, err)
 	}
 }
 

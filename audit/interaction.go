@@ -31,7 +31,7 @@ type Interaction struct {
 	Tenant    string
 
 	Time        time.Time // event time, UTC, whole milliseconds
-	TimeAssumed bool      // the event carried no time; Time is the broker's
+	TimeAssumed bool      // the event carried no time; Time is that of its arrival, at a door or the broker
 	TimeSuspect bool      // event and broker time differ by more than five minutes
 
 	TraceID      string // W3C trace id, 32 lower-case hexadecimal digits, never empty after decoding

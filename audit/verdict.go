@@ -14,7 +14,7 @@ const (
 	Done      Status = "done"
 	Partial   Status = "partial" // some detectors failed, their findings are missing
 	Failed    Status = "failed"  // could not look; retried by cron
-	Skipped   Status = "skipped" // nothing to look at (no content), never scored as clean
+	Skipped   Status = "skipped" // no response to judge, never counted as clean
 	Abandoned Status = "abandoned"
 )
 
@@ -47,7 +47,7 @@ type Verdict struct {
 	Attempt   int    // of a retry, from 1; 0 on the hot path
 	RuleSet   string // version of all rules together
 	Status    Status
-	Reason    string   // code for failed, partial, skipped: "panic", "timeout", "error", "no_content"
+	Reason    string   // code for failed, partial, skipped: "panic", "timeout", "error", "no_content", "no_response"
 	FailedBy  []string // ids of the detectors that failed
 	Findings  []Finding
 	Detected  bool     // any finding of bias in the response, of a rule or learned

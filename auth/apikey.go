@@ -169,7 +169,7 @@ func (a *apiKeys) principal(ctx context.Context, raw string) (*Principal, error)
 	case !k.Expires.IsZero() && !now.Before(k.Expires):
 		return nil, unauthorized(KeyExpired, "the API key %s has expired", k.ID)
 	}
-	return &Principal{Tenant: k.Tenant, Subject: subjectKey + k.ID, May: slices.Clone(k.Scopes), Verified: true}, nil
+	return &Principal{Tenant: k.Tenant, Subject: subjectKey + k.ID, May: slices.Clone(k.Scopes), Verified: true, Until: k.Expires}, nil
 }
 
 // noStore refuses API keys where there is no store to look them up in.

@@ -8,6 +8,7 @@ package auth
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Role is what tokens give people and machines.
@@ -70,6 +71,8 @@ type Principal struct {
 	// Assumed: nobody named the tenant, it is tenant.default. Then, while authentication is off, the
 	// payload's stands above it.
 	Assumed bool
+	// Until is when the credential ends by itself, with what clocks may differ; zero: never.
+	Until time.Time
 }
 
 // Can tells whether the principal has a permission; a nil one has none.

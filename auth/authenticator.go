@@ -50,6 +50,8 @@ type Options struct {
 	Logger  *slog.Logger // nil logs nothing
 	Client  *http.Client // to the issuer; nil: a careful one
 	Now     func() time.Time
+	// LookEvery is how often streams look at their credential; 0 every two seconds.
+	LookEvery time.Duration
 }
 
 // Validate reports every fault of an issuer at once, with the operator's keys.
@@ -99,6 +101,9 @@ type Authenticator struct {
 	limits  *limiter
 	metrics Metrics
 	log     *slog.Logger
+	now     func() time.Time
+	// lookEvery is how often streams look at their credential.
+	lookEvery time.Duration
 }
 
 // New makes an authenticator and begins to fetch the issuer's keys; an issuer that does not answer yet is
@@ -113,7 +118,11 @@ func New(ctx context.Context, c Config, o Options) (*Authenticator, error) {
 	if o.Client == nil {
 		o.Client = issuerHTTP()
 	}
-	a := &Authenticator{cfg: c, static: sha256.Sum256([]byte(c.StaticKey.Reveal())), metrics: o.Metrics, log: o.Logger, limits: newLimiter(c.Rate, c.Burst, o.Now)}
+	if o.LookEvery <= 0 {
+		o.LookEvery = lookEvery
+	}
+	a := &Authenticator{cfg: c, static: sha256.Sum256([]byte(c.StaticKey.Reveal())), metrics: o.Metrics, log: o.Logger, limits: newLimiter(c.Rate, c.Burst, o.Now),
+		now: o.Now, lookEvery: o.LookEvery}
 	if c.DefaultTenant != "" && !ValidTenant(c.DefaultTenant) {
 		return nil, audit.E("auth", audit.KindInvalid, errors.New("tenant.default: wants 1 to 64 letters, digits, '_', '.' or '-', the first a letter or digit"))
 	}
@@ -206,7 +215,7 @@ func (a *Authenticator) decide(r *http.Request, more func(*Principal) error) (*P
 //	mux.Handle("/graphql", authenticator.Middleware(auth.Any, auth.GraphQL, endpoint))
 //
 // Its resolvers ask auth.From(ctx).Can. Behind it From is never nil, and its Tenant is never empty. A
-// WebSocket or an SSE stream is admitted once, when it is opened.
+// stream is admitted once, when it is opened, and looks at its credential again by [NewWatch].
 func (a *Authenticator) Middleware(what Permission, refuse func(http.ResponseWriter, *http.Request, *Denied), next http.Handler) http.Handler {
 	if refuse == nil {
 		refuse = answer
@@ -222,7 +231,11 @@ func (a *Authenticator) Middleware(what Permission, refuse func(http.ResponseWri
 			refuse(w, r, d)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(With(r.Context(), p)))
+		ctx := With(r.Context(), p)
+		if p.Subject != subjectAnonymous {
+			ctx = context.WithValue(ctx, admissionKey{}, &admission{a, r, p.Until})
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -265,7 +278,7 @@ func answer(w http.ResponseWriter, _ *http.Request, d *Denied) {
 
 // identify verifies the credential; kind is what metrics call it.
 func (a *Authenticator) identify(r *http.Request) (p *Principal, kind string, err error) {
-	raw, err := credential(r.Header)
+	raw, err := credential(r.Header, a.cfg.Required)
 	switch {
 	case err != nil:
 		return nil, "none", err

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// credential gives what a caller shows: Authorization: Bearer … or X-API-Key, any kind in either. "" is none.
-func credential(h http.Header) (string, error) {
+// credential gives what a caller shows: Authorization: Bearer … or X-API-Key, any kind in either. "" is none; an empty
+// one, of a client whose variable is not set, is none where nobody is asked.
+func credential(h http.Header, asked bool) (string, error) {
 	given, keys := h.Values("Authorization"), h.Values("X-API-Key")
 	switch {
 	case len(given)+len(keys) == 0:
@@ -26,7 +27,7 @@ func credential(h http.Header) (string, error) {
 		raw = strings.TrimSpace(token)
 	}
 	switch {
-	case raw == "":
+	case raw == "" && asked:
 		return "", unauthorized(Malformed, "the credential is empty")
 	case len(raw) > maxCredential:
 		return "", unauthorized(TooLarge, "the credential has more than %d bytes", maxCredential)

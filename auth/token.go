@@ -60,7 +60,11 @@ func (v *verifier) principal(ctx context.Context, raw string) (*Principal, error
 	if err != nil {
 		return nil, err
 	}
-	return &Principal{Tenant: tenant, Subject: sub, Roles: roles, May: may(roles), Verified: true}, nil
+	exp, err := claims.GetExpirationTime()
+	if err != nil || exp == nil {
+		return nil, unauthorized(MissingClaim, "the token has no claim exp: it would hold for ever")
+	}
+	return &Principal{Tenant: tenant, Subject: sub, Roles: roles, May: may(roles), Verified: true, Until: exp.Add(leeway)}, nil
 }
 
 // refused turns an error of the parser into a refusal: the first of these that holds. Its text is not

@@ -116,7 +116,7 @@ func ExampleOptions_onGateTriggered() {
 		fmt.Println(denied.Reason+":", denied.Detail)
 	}
 	// Output:
-	// financial: "transfer $5" by chat.completions.create
+	// financial: "transfer $5,000" by chat.completions.create
 	// denied: Operator rejected the action
 }
 

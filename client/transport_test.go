@@ -193,7 +193,7 @@ func TestGate(t *testing.T) {
 	if err != nil || got != completion(transfer) || res.Header.Get("X-Evenhand-Hitl-Gate-Triggered") != "true" {
 		t.Fatalf("approved: %v %v", err, res)
 	}
-	if seen.Rule.ID != "financial" || !strings.HasPrefix(seen.MatchedText, "transfer $5") || seen.Provider != "openai" || seen.Method != "chat.completions.create" || seen.Time.IsZero() {
+	if seen.Rule.ID != "financial" || seen.MatchedText != "transfer $5,000" || seen.Provider != "openai" || seen.Method != "chat.completions.create" || seen.Time.IsZero() {
 		t.Errorf("request %+v", seen)
 	}
 	for name, tc := range map[string]struct {

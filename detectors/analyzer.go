@@ -74,7 +74,7 @@ type Analyzer struct {
 	ds      []Detector
 	ruleSet string
 	advice  map[string]audit.Advice // by rule; rules that suggest nothing are not in it
-	scans   [2]scanned              // of the normal text, of the original
+	scans   [3]scanned              // of the normal text, of the original, of the normal text that is not plainly English
 	scratch sync.Pool               // *[]scan.Match
 	now     func() time.Time
 }
@@ -90,7 +90,7 @@ func NewAnalyzer(p Policy, ds ...Detector) (*Analyzer, error) {
 	a.scratch.New = func() any { return new([]scan.Match) }
 	digest := sha256.New()
 	_, _ = io.WriteString(digest, "normal\x00"+normal.Version+"\x00")
-	var patterns [2][]string
+	var patterns [len(a.scans)][]string
 	owners := map[*rules.Rule]*owner{}
 	for i, d := range ds {
 		info := d.Info()
@@ -116,8 +116,11 @@ func NewAnalyzer(p Policy, ds ...Detector) (*Analyzer, error) {
 				continue
 			}
 			form, o := normalForm, &owner{r, []reader{{i, ri}}}
-			if r.Pack.Raw {
+			switch {
+			case r.Pack.Raw:
 				form = rawForm
+			case r.Pack.NotInEnglish:
+				form = furtherForm
 			}
 			owners[r] = o
 			for _, p := range r.Expanded {
@@ -220,6 +223,9 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 		v.Status = audit.Partial
 	}
 	a.conclude(v, x, families, measured)
+	if in.Response == "" && v.Status == audit.Done { // a call that failed, or a prompt alone: what was found in the prompt stays
+		v.Status, v.Reason = audit.Skipped, "no_response"
+	}
 	v.Duration = a.now().Sub(start)
 	return v
 }

@@ -100,6 +100,19 @@ func TestWithoutContentIsSkippedNotClean(t *testing.T) {
 	}
 }
 
+// A call that failed has a prompt and no response: its prompt is looked at, and it counts in no rate.
+func TestWithoutResponseIsSkippedNotClean(t *testing.T) {
+	found := says("f", Safety, audit.Finding{Kind: "safety.pii_leakage", Rule: "c", Severity: audit.High, Score: 600_000, Side: audit.Input})
+	v := analyze(t, DefaultPolicy(), &audit.Interaction{Prompt: "hello", Status: "error"}, found)
+	if v.Status != audit.Skipped || v.Reason != "no_response" || len(v.Findings) != 1 || v.Detected {
+		t.Errorf("%+v", v)
+	}
+	failing := &fake{id: "e", family: Bias, detect: func(context.Context, *Input) ([]audit.Finding, error) { return nil, errors.New("away") }}
+	if v := analyze(t, DefaultPolicy(), &audit.Interaction{Prompt: "hello"}, failing); v.Status != audit.Failed {
+		t.Errorf("%+v: what could not be looked at is tried again", v)
+	}
+}
+
 func TestPolicyMakesActions(t *testing.T) {
 	sex := func(s audit.Severity, side audit.Side) Detector {
 		return says("bias", Bias, charter("r", audit.Sex, s, side, 0))

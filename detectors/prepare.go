@@ -3,23 +3,25 @@ package detectors
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/language"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/scan"
 )
 
-// maxStates lets the scanner hold what the shipped packs need on ordinary text, about 40,000 states, of as many as
-// it can tell apart, in 10 MiB; with fewer it would build the same states again and again.
-const maxStates = 61_440
+// maxStates lets the scanner hold as many states as it can tell apart, in 12 MiB: texts of all kinds need some 55,000 in
+// three million characters, and with fewer it would build the same states again and again.
+const maxStates = 65_535
 
-// scanned is one scanner over all rules that read one form of the text.
+// scanned is one scanner over all rules that read one form of some texts.
 type scanned struct {
 	scanner *scan.Scanner // nil when there are no such rules
 	owners  []*owner      // by pattern
 }
 
-const normalForm, rawForm = 0, 1 // indexes of Analyzer.scans
+const normalForm, rawForm, furtherForm = 0, 1, 2 // indexes of Analyzer.scans
 
 // owner is the rule that a pattern is of, and who reads it: one rule may be several detectors'.
 type owner struct {
@@ -43,6 +45,9 @@ func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
 			continue
 		}
 		a.scan(x, normalForm, normal.String(), side, normal.Original)
+		if a.scans[furtherForm].scanner != nil && !language.PlainlyEnglish(normal.String()) {
+			a.scan(x, furtherForm, normal.String(), side, normal.Original)
+		}
 		a.scan(x, rawForm, original, side, func(start, end int) (int, int) { return start, end })
 	}
 	for i := range x.hits {
@@ -69,9 +74,25 @@ func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, origin
 		if rules.Suppressed(o.r, text, int(m.Start), int(m.End)) {
 			continue
 		}
-		start, end := original(int(m.Start), int(m.End))
+		start, end := int(m.Start), int(m.End)
+		if form != rawForm {
+			start, end = withoutMarks(text, start, end)
+		}
+		start, end = original(start, end)
 		for _, by := range o.readers {
 			x.add(a.ds[by.detector].Info().ID, side, Hit{Rule: by.rule, Start: start, End: end})
 		}
 	}
+}
+
+// withoutMarks is a match without white space at its ends and marks at its beginning: a pattern that wants the
+// beginning of a sentence matches the end of the one before.
+func withoutMarks(text string, start, end int) (from, to int) {
+	const blanks, marks = " \t\r\n", ".,;:!?…"
+	to = start + len(strings.TrimRight(text[start:end], blanks))
+	from = to - len(strings.TrimLeft(text[start:to], blanks+marks))
+	if from == to {
+		return start, end
+	}
+	return from, to
 }

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ type Review struct {
 
 // Tag is humanBiasTag.
 type Tag struct {
-	Decision string // confirmed, dismissed or unsure; "" for tags alone, which is unsure
+	Decision string // confirmed, dismissed or unsure; "" for tags alone: the person's last one, unsure without one
 	Tags     []string
 }
 
@@ -102,11 +103,10 @@ func (r Review) over(before store.Reviewed) (tag Tag, notes string) {
 		tag, notes = Tag{l.Decision, l.Tags}, before.Notes
 	}
 	if r.Tag.Given {
-		tag = Tag{Decision: Unsure}
 		if v := r.Tag.Value; v != nil {
-			if tag.Tags = v.Tags; v.Decision != "" {
-				tag.Decision = v.Decision
-			}
+			tag = Tag{cmp.Or(v.Decision, tag.Decision), v.Tags}
+		} else {
+			tag = Tag{Decision: Unsure}
 		}
 	}
 	if r.Notes.Given {

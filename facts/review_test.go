@@ -32,7 +32,9 @@ func TestReviews(t *testing.T) {
 			`true	{"decision":"dismissed","tags":["terms.gender"]}	a quotation of her own	false`},
 		{"another one's is newer", "bob", Review{HumanReviewed: true, Tag: Of(Tag{Confirmed, nil})}, "true confirmed true", `true	{"decision":"confirmed","tags":[]}	\N	true`},
 		{"taken back: the first shows again", "bob", Review{}, "true dismissed false", `true	{"decision":"dismissed","tags":["terms.gender"]}	a quotation of her own	false`},
-		{"unsure", "ann", Review{HumanReviewed: true, Tag: Of(Tag{Tags: []string{"charter.sex"}}), Notes: Null[string]()}, "true  true", `true	{"decision":"unsure","tags":["charter.sex"]}	\N	true`},
+		{"tags alone keep the decision", "ann", Review{HumanReviewed: true, Tag: Of(Tag{Tags: []string{"charter.sex"}})}, "true dismissed false",
+			`true	{"decision":"dismissed","tags":["charter.sex"]}	a quotation of her own	false`},
+		{"unsure", "ann", Review{HumanReviewed: true, Tag: Of(Tag{Unsure, []string{"charter.sex"}}), Notes: Null[string]()}, "true  true", `true	{"decision":"unsure","tags":["charter.sex"]}	\N	true`},
 		{"nothing is left", "ann", Review{}, "false  true", "false	\\N	\\N	true"},
 		{"again, from nothing", "ann", Review{HumanReviewed: true}, "true  true", `true	{"decision":"unsure","tags":[]}	\N	true`},
 	} {
@@ -48,14 +50,14 @@ func TestReviews(t *testing.T) {
 		}
 	}
 	f.checked()
-	if n := f.count("SELECT count() FROM {{db}}.reviews FINAL"); n != 7 {
-		t.Errorf("%d facts of 7 calls", n)
+	if n := f.count("SELECT count() FROM {{db}}.reviews FINAL"); n != 8 {
+		t.Errorf("%d facts of 8 calls", n)
 	}
 	var said []string
 	for _, o := range f.paper.opinions {
 		said = append(said, o.Decision)
 	}
-	if got := strings.Join(said, " "); got != "dismissed dismissed confirmed withdrawn unsure withdrawn unsure" {
+	if got := strings.Join(said, " "); got != "dismissed dismissed confirmed withdrawn dismissed unsure withdrawn unsure" {
 		t.Errorf("messages %s", got)
 	}
 	first, err := json.Marshal(f.paper.opinions[0])

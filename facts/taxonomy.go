@@ -31,7 +31,7 @@ func (w *Writer) PutTaxonomy(ctx context.Context, by *auth.Principal, e store.Ta
 // keeps its id, and none goes away.
 func (v *Vocabulary) Put(ctx context.Context, e store.TaxonomyEntry) (*store.TaxonomyEntry, error) {
 	const op = "facts: put taxonomy entry"
-	if err := entryFaults(e); err != nil {
+	if err := CheckEntry(e); err != nil {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
 	v.mu.Lock()
@@ -59,7 +59,8 @@ func (v *Vocabulary) Put(ctx context.Context, e store.TaxonomyEntry) (*store.Tax
 	return &e, nil
 }
 
-func entryFaults(e store.TaxonomyEntry) error {
+// CheckEntry reports every fault of an entry.
+func CheckEntry(e store.TaxonomyEntry) error {
 	var errs []error
 	if len(e.Key) > maxKey || !taxonomy.KeyPattern.MatchString(e.Key) {
 		errs = append(errs, fmt.Errorf("biasKey: want lower_snake_case with at most one dot, %d characters at most", maxKey))

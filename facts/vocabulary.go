@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/schemas/taxonomy"
 	"github.com/evenhand/evenhand/store"
 )
@@ -83,16 +85,43 @@ func (v *Vocabulary) keysOf(ctx context.Context, field string, keys []string, mo
 	}
 	out = []string{}
 	for i, k := range keys {
-		switch at := fmt.Sprintf("%s[%d]", field, i); {
-		case len(k) > maxKey || !taxonomy.KeyPattern.MatchString(k): // may be anything: not repeated
-			faults = append(faults, fmt.Errorf("%s: is not a key of the taxonomy; biasTaxonomy lists them", at))
-		case slices.Contains(unknown, k):
-			faults = append(faults, fmt.Errorf("%s: %q is not in the taxonomy; the nearest key is %q", at, k, v.nearest(k)))
-		case !slices.Contains(out, k):
+		if slices.Contains(unknown, k) {
+			faults = append(faults, v.fault(fmt.Sprintf("%s[%d]", field, i), k))
+		} else if !slices.Contains(out, k) {
 			out = append(out, k)
 		}
 	}
 	return out, faults, nil
+}
+
+// fault says of a key that it is unknown.
+func (v *Vocabulary) fault(field, key string) error {
+	if len(key) > maxKey || !taxonomy.KeyPattern.MatchString(key) { // may be anything: not repeated
+		return fmt.Errorf("%s: is not a key of the taxonomy; biasTaxonomy lists them", field)
+	}
+	return fmt.Errorf("%s: %q is not in the taxonomy; the nearest key is %q", field, key, v.nearest(key))
+}
+
+// CheckType refuses a bias type that nothing can have found, for it is not in the taxonomy; field is named
+// in the fault, which is of audit.KindInvalid.
+func (v *Vocabulary) CheckType(ctx context.Context, field, key string) error {
+	const op = "facts: bias type"
+	unknown, err := v.unknown(ctx, []string{key})
+	if err != nil || len(unknown) == 0 {
+		return err
+	}
+	return audit.E(op, audit.KindInvalid, v.fault(field, key))
+}
+
+// CheckKind is CheckType of a finding's kind. Rules of gates and of personal data name kinds of their own, gate.RULE and
+// pii.ENTITY, of which an operator's packs and settings may bring any: those pass.
+func (v *Vocabulary) CheckKind(ctx context.Context, field, kind string) error {
+	for _, family := range []string{"gate.", "pii."} {
+		if len(kind) > len(family) && strings.HasPrefix(kind, family) {
+			return nil
+		}
+	}
+	return v.CheckType(ctx, field, kind)
 }
 
 // nearest is the key with the fewest letters to change.

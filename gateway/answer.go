@@ -30,6 +30,7 @@ type choice struct {
 	parts map[string]*strings.Builder // of /v1/responses: texts that are told again at their end
 	extra strings.Builder             // what the text is not: reasoning
 	tools []*tool
+	voice bool // the text was spoken
 }
 
 // tool is what the model asks for.
@@ -120,45 +121,10 @@ func (a *answer) messages() []call.Message {
 		if s := c.text.String(); s != "" || calls == nil {
 			m.Content = quoted(s)
 		}
+		if s := c.extra.String(); s != "" {
+			m.Reasoning = quoted(s)
+		}
 		out = append(out, m)
 	}
 	return out
-}
-
-// beside gives what is judged with the texts and is no part of them: reasoning, and what tools are asked to do.
-func (a *answer) beside() string {
-	var b strings.Builder
-	for _, i := range slices.Sorted(maps.Keys(a.choices)) {
-		c := a.choices[i]
-		b.WriteString("\n" + c.extra.String())
-		for _, t := range c.tools {
-			b.WriteString("\n" + t.name + " " + plainArgs(t.args.String()))
-		}
-	}
-	return strings.TrimSpace(b.String())
-}
-
-// plainArgs takes escapes out of a tool's arguments, which are JSON, so that rules see words.
-func plainArgs(args string) string {
-	v := gjson.Parse(args)
-	if !v.IsObject() || !gjson.Valid(args) {
-		return args
-	}
-	var b strings.Builder
-	var walk func(v gjson.Result)
-	walk = func(v gjson.Result) {
-		v.ForEach(func(k, e gjson.Result) bool {
-			if k.Type == gjson.String {
-				b.WriteString(k.String() + " ")
-			}
-			if e.IsObject() || e.IsArray() {
-				walk(e)
-			} else {
-				b.WriteString(e.String() + " ")
-			}
-			return true
-		})
-	}
-	walk(v)
-	return b.String()
 }

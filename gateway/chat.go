@@ -84,10 +84,14 @@ func chatSaid(a *answer, from, m gjson.Result) {
 			})
 		}
 	}
-	for _, name := range []string{"reasoning_content", "reasoning", "audio.transcript"} {
-		if v := m.Get(name); v.Type == gjson.String {
-			a.add(&c.extra, v.String())
-		}
+	if v := m.Get("audio.transcript"); v.Type == gjson.String {
+		c.voice = true
+		a.add(&c.text, v.String())
+	}
+	thought := m.Get("reasoning_content").Str
+	a.add(&c.extra, thought)
+	if v := m.Get("reasoning").Str; v != thought { // some tell it under both names
+		a.add(&c.extra, v)
 	}
 	toolSaid := func(i int, call gjson.Result) {
 		t, f := c.tool(i), call.Get("function")

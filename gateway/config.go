@@ -213,6 +213,14 @@ func (c Config) all() []Upstream {
 	return us
 }
 
+// Names are those of the upstreams.
+func (c Config) Names() (out []string) {
+	for _, u := range c.all() {
+		out = append(out, u.Name)
+	}
+	return out
+}
+
 // fallback names the upstream for all other models.
 func (c Config) fallback() string {
 	if c.Default == "" && c.BaseURL != "" {
@@ -235,7 +243,9 @@ func (c Config) Validate() error {
 	oneOf("fail", c.Fail, FailClosed, FailOpen)
 	oneOf("audit", c.Audit, AuditRefuse, AuditDrop)
 	for _, o := range c.Overrides {
-		oneOf("overrides", o, OverrideNames()...)
+		if !slices.Contains(OverrideNames(), underscored(o)) {
+			oneOf("overrides", o, OverrideNames()...)
+		}
 	}
 	for _, n := range []struct {
 		key        string

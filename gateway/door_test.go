@@ -158,12 +158,60 @@ func TestBadRequests(t *testing.T) {
 		if got.status != tc.status || tc.status != 200 && gjson.Get(got.body, "error.code").String() == "" {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
+		if id := got.header.Get("X-Evenhand-Id"); (id != "") != (tc.status == 200) || got.header.Get("X-Request-Id") == "" {
+			t.Errorf("%s: interaction %q of request %q", name, id, got.header.Get("X-Request-Id"))
+		}
 	}
 	if p.calls() != 1 {
 		t.Errorf("%d calls", p.calls())
 	}
 	if e := s.event(); e["domain"] != "finance" {
 		t.Errorf("event %v", e)
+	}
+}
+
+// What bears our prefix and is nothing of ours is refused: an option that nobody heeds would be taken for one that holds.
+func TestUnknownOptions(t *testing.T) {
+	p := newProvider(t, says(clean))
+	s := start(t, p.URL, func(c *Config, _ *Deps) { c.Overrides = []string{"domain", "bias-action", "bias_threshold"} }) // either spelling
+	for _, tc := range []struct {
+		header, metadata string
+		want             string // what is said; "" lets the call through
+	}{
+		{"X-Evenhand-Bias-Acton", "", "x-evenhand-bias-acton is no option; did you mean x-evenhand-bias-action?"},
+		{"x-evenhand-biasaction", "", "x-evenhand-biasaction is no option; did you mean x-evenhand-bias-action?"},
+		{"x-evenhand-bias_action", "", "x-evenhand-bias_action is no option; did you mean x-evenhand-bias-action?"},
+		{"x-evenhand-domian", "", "x-evenhand-domian is no option; did you mean x-evenhand-domain?"},
+		{"x-evenhand-tenent", "", "did you mean x-evenhand-tenant?"},
+		{"x-evenhand-foo", "", "x-evenhand-foo is no option; known are x-evenhand-domain, x-evenhand-check, "},
+		{"", "evenhand_bias_acton", "metadata.evenhand_bias_acton is no option; did you mean evenhand_bias_action?"},
+		{"", "evenhand_foo", "metadata.evenhand_foo is no option; known are evenhand_domain, "},
+		{"", "Evenhand_Bias_Action", "did you mean evenhand_bias_action?"},
+		{"", "evenhand_bias-action", "did you mean evenhand_bias_action?"},
+		{"x-evenhand-check", "", "x-evenhand-check may not be set by callers here; gateway.overrides names what may"},
+		{"x-evenhand-bias-action", "", ""},
+		{"", "evenhand_bias_action", ""},
+		{"X-Evenhand-Tenant", "evenhand_application", ""},
+		{"X-Evenhand-Conversation", "evenhand_conversation", ""},
+		{"X-Evenhand-Application", "", ""},
+		{"X-Evenhand-Upstream", "", ""},
+	} {
+		before, more := p.calls(), ""
+		if tc.metadata != "" {
+			more = `,"metadata":{"a":"b","` + tc.metadata + `":"block"}`
+		}
+		headers := []string{}
+		if tc.header != "" {
+			headers = append(headers, tc.header, "block")
+		}
+		got := s.do(PathChat, prompt("hi", more), headers...)
+		said, through := gjson.Get(got.body, "error.message").String(), p.calls() > before
+		if tc.want == "" && (got.status != 200 || !through) {
+			t.Errorf("%s%s: %d %s", tc.header, tc.metadata, got.status, got.body)
+		}
+		if tc.want != "" && (got.status != 400 || through || gjson.Get(got.body, "error.code").String() != "evenhand_bad_option" || !strings.Contains(said, tc.want)) {
+			t.Errorf("%s%s: %d %s", tc.header, tc.metadata, got.status, got.body)
+		}
 	}
 }
 
@@ -190,32 +238,52 @@ func TestProviderFails(t *testing.T) {
 		change func(c *Config, d *Deps)
 		status int
 		code   string
+		says   string // in the error, or where nothing is stopped in the log
 	}{
-		"closed": {closed, nil, 502, "evenhand_upstream_unreachable"},
+		"closed": {closed, nil, 502, "evenhand_upstream_unreachable", ""},
 		"slow": {newProvider(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), func(c *Config, _ *Deps) {
 			c.Upstreams, c.BaseURL, c.Default = []Upstream{{Name: "slow", BaseURL: c.BaseURL, Timeout: 20 * time.Millisecond}}, "", "slow"
-		}, 504, "evenhand_upstream_timeout"},
+		}, 504, "evenhand_upstream_timeout", ""},
 		"slow to begin": {newProvider(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), func(c *Config, _ *Deps) {
 			c.Upstreams, c.BaseURL, c.Default = []Upstream{{Name: "slow", BaseURL: c.BaseURL, FirstByte: 20 * time.Millisecond}}, "", "slow"
-		}, 504, "evenhand_upstream_timeout"},
+		}, 504, "evenhand_upstream_timeout", ""},
 		"redirect": {newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/", http.StatusTemporaryRedirect)
-		}), nil, 502, "evenhand_upstream_redirect"},
-		"huge, nothing can be done": {newProvider(t, says(strings.Repeat("x ", 5000))), func(c *Config, _ *Deps) { c.ResponseBytes = 4 << 10 }, 200, ""},
-		"huge, could be blocked":    {newProvider(t, says(strings.Repeat("x ", 5000))), func(c *Config, d *Deps) { blocks(c, d); c.ResponseBytes = 4 << 10 }, 503, "evenhand_unchecked"},
-		"no JSON, could be blocked": {newProvider(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }), blocks, 503, "evenhand_unchecked"},
-		"no JSON, nothing to do":    {newProvider(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }), nil, 200, ""},
-		"huge stream, could be":     {newProvider(t, streams("\n", pieces(strings.Repeat("x ", 500))...)), func(c *Config, d *Deps) { blocks(c, d); c.ResponseBytes = 4 << 10 }, 503, "evenhand_unchecked"},
+		}), nil, 502, "evenhand_upstream_redirect", ""},
+		"huge, nothing can be done": {newProvider(t, says(strings.Repeat("x ", 5000))), func(c *Config, _ *Deps) { c.ResponseBytes = 4 << 10 }, 200, "", "gateway.response_bytes (4096); raise that"},
+		"huge, could be blocked":    {newProvider(t, says(strings.Repeat("x ", 5000))), func(c *Config, d *Deps) { blocks(c, d); c.ResponseBytes = 4 << 10 }, 503, "evenhand_unchecked", "gateway.response_bytes (4096); raise that"},
+		"no JSON, could be blocked": {newProvider(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }), blocks, 503, "evenhand_unchecked", "it is no JSON; does the upstream's base_url"},
+		"no JSON, nothing to do":    {newProvider(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }), nil, 200, "", "it is no JSON; does the upstream's base_url"},
+		"huge stream, could be":     {newProvider(t, streams("\n", pieces(strings.Repeat("x ", 500))...)), func(c *Config, d *Deps) { blocks(c, d); c.ResponseBytes = 4 << 10 }, 503, "evenhand_unchecked", "gateway.response_bytes (4096); raise that"},
+		"half of its JSON":          {newProvider(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, completion(clean)[:90]) }), blocks, 503, "evenhand_unchecked", "its JSON breaks off"},
+		"JSON of another API":       {newProvider(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"a":1}`) }), blocks, 503, "evenhand_unchecked", "not as /chat/completions answers"},
+		"packed": {newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = io.WriteString(w, completion(clean))
+		}), blocks, 503, "evenhand_unchecked", "Content-Encoding gzip, which was not asked for"},
+		"packed, nothing to do": {newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = io.WriteString(w, completion(clean))
+		}), nil, 200, "", "Content-Encoding gzip, which was not asked for"},
+		"events without JSON": {newProvider(t, streams("\n", "hello", "[DONE]")), blocks, 503, "evenhand_unchecked", "an event of the stream holds no JSON"},
 		"broken off": {newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = io.WriteString(w, "{")
-		}), nil, 502, "evenhand_upstream_broken"},
+		}), nil, 502, "evenhand_upstream_broken", "the provider's answer broke off"},
 	} {
-		s := start(t, tc.p.URL, tc.change)
+		var logged strings.Builder
+		s := start(t, tc.p.URL, func(c *Config, d *Deps) {
+			if d.Logger = slog.New(slog.NewTextHandler(&logged, nil)); tc.change != nil {
+				tc.change(c, d)
+			}
+		})
 		body := prompt("hi", "")
 		got := s.do(PathChat, body)
 		if got.status != tc.status || gjson.Get(got.body, "error.code").String() != tc.code {
 			t.Errorf("%s: %d %.300s", name, got.status, got.body)
+		}
+		if said := gjson.Get(got.body, "error.message").String() + logged.String(); !strings.Contains(said, tc.says) {
+			t.Errorf("%s: says %.300q", name, said)
 		}
 		if tc.status == 200 && got.header.Get("X-Evenhand-Action") != unchecked {
 			t.Errorf("%s: %v", name, got.header)

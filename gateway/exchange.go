@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,7 @@ type exchange struct {
 	answer   answer
 	replays  *replays // nil where nothing was validated
 	partly   bool     // the answer is not whole yet: the judge is not asked
+	unread   string   // why the answer is opaque, and what mends it; "" where it is not as the API has it
 
 	action   string
 	judged   [2]*judged // of the prompt, of the response
@@ -274,8 +276,8 @@ func (x *exchange) part() *call.Part {
 	p := &call.Part{
 		Format: "gateway", Kind: call.Model, Group: "gateway", Key: x.key, Tenant: x.caller.tenant,
 		Time: x.g.Now(), Latency: x.asked, TraceID: x.trace, SpanID: x.span, Domain: string(x.opts.Domain),
-		Service: header("X-Evenhand-Application", "evenhand_application", "application"),
-		Session: header("X-Evenhand-Conversation", "evenhand_conversation", "conversation_id", "session_id", "thread_id"),
+		Service: header(applicationHeader, applicationMeta, "application"),
+		Session: header(conversationHeader, conversationMeta, "conversation_id", "session_id", "thread_id"),
 		UserID:  clip(user), Provider: clip(x.up.Provider), Model: clip(model), Tokens: x.answer.tokens,
 		Status: x.status, Error: x.failure, System: x.system, Messages: x.messages, Answers: x.answer.messages(), Metadata: map[string]any{},
 	}
@@ -295,6 +297,7 @@ func (x *exchange) part() *call.Part {
 	if x.refusal != "" {
 		own["gate_reason"] = x.refusal
 	}
+	x.why(own)
 	if j := x.judged[sideIndex(audit.Output)]; j != nil && j.decision.Judged != nil {
 		own["judge"] = j.decision.Judged.Note()
 	}
@@ -303,6 +306,43 @@ func (x *exchange) part() *call.Part {
 	}
 	p.Metadata["gateway"] = own
 	return p
+}
+
+// why notes the reasons of what was decided and the rules that gave them; nothing where all was well.
+func (x *exchange) why(own map[string]any) {
+	var reasons, rules []string
+	for _, j := range x.judged {
+		if j == nil {
+			continue
+		}
+		for _, r := range j.decision.Reasons {
+			reasons = append(reasons, string(r))
+		}
+		for _, f := range j.decision.Findings() {
+			if f.Score > 0 {
+				rules = append(rules, f.Rule)
+			}
+		}
+		if j.decision.Gate != nil {
+			for _, f := range j.decision.Gate.Findings {
+				rules = append(rules, f.Rule)
+			}
+		}
+		own["rule_set"] = j.decision.RuleSet
+	}
+	if len(reasons) == 0 {
+		delete(own, "rule_set")
+		return
+	}
+	own["reasons"] = distinct(reasons)
+	if len(rules) > 0 {
+		own["rules"] = distinct(rules)
+	}
+}
+
+func distinct(s []string) []string {
+	slices.Sort(s)
+	return slices.Compact(s)
 }
 
 // maxWord is how many code points the event takes of a name.

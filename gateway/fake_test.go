@@ -20,6 +20,7 @@ import (
 	"github.com/evenhand/evenhand/guard"
 	"github.com/evenhand/evenhand/guard/guardtest"
 	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/sources"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -252,6 +253,18 @@ func (s *stand) event() map[string]any {
 		s.t.Fatalf("%d events, want 1", len(es))
 	}
 	return es[0]
+}
+
+// recorded is the only event as the pipeline decodes it.
+func (s *stand) recorded() *audit.Interaction {
+	s.t.Helper()
+	s.event()
+	m := s.ledger.ms[0]
+	in, rej := ingest.NewDecoder(ingest.Options{DefaultTenant: "acme"}).Decode(sources.Record{Value: m.Value, Headers: m.Headers, Time: time.Now()}, audit.Origin{BrokerTime: time.Now()})
+	if rej != nil {
+		s.t.Fatalf("%+v", rej)
+	}
+	return in
 }
 
 // datas are the data of a stream's events, ":" for comments.

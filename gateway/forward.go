@@ -82,10 +82,16 @@ func (x *exchange) whole(ctx, asking context.Context, res *http.Response) *fault
 		x.failure = "the provider's answer broke off"
 		return broken(asking, err)
 	}
-	x.answer.opaque = int64(len(body)) > x.g.cfg.ResponseBytes || res.Header.Get("Content-Encoding") != "" || !gjson.ValidBytes(body)
-	if !x.answer.opaque {
+	switch x.unread = packed(res.Header); {
+	case x.unread != "":
+	case int64(len(body)) > x.g.cfg.ResponseBytes:
+		x.unread = x.g.long()
+	case !gjson.ValidBytes(body):
+		x.unread = garbled(body)
+	default:
 		x.kind.whole(&x.answer, gjson.ParseBytes(body))
 	}
+	x.answer.opaque = x.answer.opaque || x.unread != ""
 	x.status, x.failure = "success", x.answer.failed
 	if x.failure != "" {
 		x.status = "error"

@@ -62,7 +62,7 @@ func FuzzStream(f *testing.F) {
 				}
 			}
 		}
-		_, _ = a.messages(), a.beside()
+		_ = a.messages()
 		if !bytes.HasPrefix(bytes.TrimRight(out, "\r\n"), bytes.TrimRight(raw, "\r\n")) {
 			t.Fatalf("%q became %q", raw, out)
 		}
@@ -107,11 +107,18 @@ func FuzzEvents(f *testing.F) {
 					marks++
 				}
 			}
-			if told.text() != whole.text() || marks != 1 || told.beside() != whole.beside() {
+			if told.text() != whole.text() || marks != 1 || thought(&told) != thought(&whole) {
 				t.Fatalf("%q said %q, and as a stream %q; %d marks", body, whole.text(), told.text(), marks)
 			}
 		}
 	})
+}
+
+func thought(a *answer) (s string) {
+	for _, m := range a.messages() {
+		s += string(m.Reasoning)
+	}
+	return s
 }
 
 // stepped reads few bytes at a time.

@@ -34,6 +34,11 @@ const (
 	PathModels    = "/v1/models"
 )
 
+// Unserved are paths of OpenAI's API that clients with our base_url call too, and that lead nowhere here.
+var Unserved = []string{"/v1/completions", "/v1/embeddings", "/v1/moderations", PathChat + "/", PathResponses + "/", "/v1/assistants", "/v1/assistants/", "/v1/audio/", "/v1/batches", "/v1/batches/",
+	"/v1/conversations", "/v1/conversations/", "/v1/files", "/v1/files/", "/v1/fine_tuning/", "/v1/images/", "/v1/realtime", "/v1/realtime/", "/v1/threads", "/v1/threads/", "/v1/uploads", "/v1/uploads/",
+	"/v1/vector_stores", "/v1/vector_stores/", "/v1/videos", "/v1/videos/"}
+
 // Admitter lets callers in; its errors are those of package auth.
 type Admitter interface {
 	Admit(r *http.Request, what auth.Permission) (*auth.Principal, error)
@@ -121,7 +126,7 @@ func New(c Config, d Deps) (*Gateway, error) {
 	return g, nil
 }
 
-// Handler serves the paths of the gateway.
+// Handler serves the paths of the gateway, and says of all others what to do.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+PathChat, func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, chat{}) })
@@ -129,7 +134,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc("GET "+PathModels, g.models)
 	mux.HandleFunc("GET "+PathModels+"/{model...}", g.models)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		status, say := http.StatusNotFound, "the gateway serves POST "+PathChat+", POST "+PathResponses+" and GET "+PathModels
+		status, say := http.StatusNotFound, "the gateway serves POST "+PathChat+", POST "+PathResponses+" and GET "+PathModels+"; for everything else give the client the provider's own base_url"
 		if p := r.URL.Path; p == PathChat || p == PathResponses || p == PathModels {
 			status = http.StatusMethodNotAllowed
 		}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,8 +12,12 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/guard"
+	"github.com/evenhand/evenhand/ingest"
 )
+
+const codeBadOption = "evenhand_bad_option"
 
 // options are what holds for one call.
 type options struct {
@@ -69,14 +74,68 @@ var setters = []struct {
 	}},
 }
 
-// OverrideNames lists the options that callers may set where gateway.overrides names them: as the header
-// x-evenhand-NAME with dashes, or as evenhand_NAME in the request's metadata.
+// OverrideNames lists the options that callers may set where gateway.overrides names them, which may write dashes: as
+// the header x-evenhand-NAME with dashes, or as evenhand_NAME in the request's metadata.
 func OverrideNames() []string {
 	var out []string
 	for _, s := range setters {
 		out = append(out, s.name)
 	}
 	return out
+}
+
+const headerPrefix = "x-evenhand-"
+
+// Headers and members of metadata that are ours and no options.
+var (
+	ownHeaders  = []string{KeyHeader, auth.TenantHeader, UpstreamHeader, applicationHeader, conversationHeader}
+	ownMetadata = []string{applicationMeta, conversationMeta}
+)
+
+// header is an option's header.
+func header(option string) string { return headerPrefix + strings.ReplaceAll(option, "_", "-") }
+
+// underscored is how options are named here.
+func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
+
+// allows tells whether callers may set an option.
+func (c Config) allows(option string) bool {
+	return slices.ContainsFunc(c.Overrides, func(o string) bool { return underscored(o) == option })
+}
+
+// unknown refuses what bears our prefix and is nothing of ours: a mistyped option would be one that nobody heeds.
+func unknown(h http.Header, metadata gjson.Result) *fault {
+	var headers, members []string
+	for _, s := range setters {
+		headers, members = append(headers, header(s.name)), append(members, metaPrefix+s.name)
+	}
+	for _, own := range ownHeaders {
+		headers = append(headers, strings.ToLower(own))
+	}
+	members = append(members, ownMetadata...)
+	for _, given := range slices.Sorted(maps.Keys(h)) {
+		if name := strings.ToLower(given); strings.HasPrefix(name, headerPrefix) && !slices.Contains(headers, name) {
+			return noOption("", name, headers)
+		}
+	}
+	var f *fault
+	metadata.ForEach(func(k, _ gjson.Result) bool {
+		if name := k.String(); strings.HasPrefix(strings.ToLower(name), metaPrefix) && !slices.Contains(members, name) {
+			f = noOption("metadata.", name, members)
+		}
+		return f == nil
+	})
+	return f
+}
+
+// noOption names what is known beside a name that is not.
+func noOption(where, name string, known []string) *fault {
+	at := where + ingest.Shown(name)
+	say := "; known are " + strings.Join(known, ", ")
+	if near := ingest.Nearest(strings.ToLower(name), known); near != "" {
+		say = "; did you mean " + near + "?"
+	}
+	return &fault{status: http.StatusBadRequest, kind: kindRequest, code: codeBadOption, param: at, say: at + " is no option" + say}
 }
 
 func among(v string, of ...string) error {
@@ -105,14 +164,17 @@ func threshold(v string) (audit.Score, error) {
 // and then by header.
 func (g *Gateway) options(h http.Header, metadata gjson.Result) (options, *fault) {
 	o := options{g.guard, g.cfg.Stream, g.cfg.Judging(nil).Blocks(), g.cfg.Replay.Rounds}
+	if f := unknown(h, metadata); f != nil {
+		return o, f
+	}
 	for _, s := range setters {
-		header, name := "X-Evenhand-"+strings.ReplaceAll(s.name, "_", "-"), metaPrefix+s.name
-		for _, given := range []struct{ where, value string }{{"metadata." + name, metadata.Get(name).String()}, {strings.ToLower(header), h.Get(header)}} {
+		name, header := metaPrefix+s.name, header(s.name)
+		for _, given := range []struct{ where, value string }{{"metadata." + name, metadata.Get(name).String()}, {header, h.Get(header)}} {
 			if given.value == "" {
 				continue
 			}
-			f := &fault{status: http.StatusBadRequest, kind: kindRequest, code: "evenhand_bad_option", param: given.where}
-			if !slices.Contains(g.cfg.Overrides, s.name) {
+			f := &fault{status: http.StatusBadRequest, kind: kindRequest, code: codeBadOption, param: given.where}
+			if !g.cfg.allows(s.name) {
 				f.say = given.where + " may not be set by callers here; gateway.overrides names what may"
 				return o, f
 			}
@@ -129,7 +191,7 @@ func (g *Gateway) options(h http.Header, metadata gjson.Result) (options, *fault
 	case o.stream == StreamAuto:
 		o.stream = StreamPass
 	case o.stream == StreamPass && stops:
-		return o, &fault{status: http.StatusBadRequest, kind: kindRequest, code: "evenhand_bad_option", param: "stream",
+		return o, &fault{status: http.StatusBadRequest, kind: kindRequest, code: codeBadOption, param: "stream",
 			say: "streams cannot pass unjudged where something may be blocked or gated: choose hold or window"}
 	}
 	return o, nil

@@ -140,7 +140,7 @@ func (x *exchange) again(ctx context.Context, say string) (t take, err error) {
 	if t.body, err = io.ReadAll(io.LimitReader(res.Body, x.g.cfg.ResponseBytes+1)); err != nil || res.StatusCode != http.StatusOK {
 		return bad(audit.KindUnavailable)
 	}
-	if int64(len(t.body)) > x.g.cfg.ResponseBytes || res.Header.Get("Content-Encoding") != "" || !gjson.ValidBytes(t.body) {
+	if int64(len(t.body)) > x.g.cfg.ResponseBytes || packed(res.Header) != "" || !gjson.ValidBytes(t.body) {
 		return bad(audit.KindInvalid)
 	}
 	t.header = res.Header
@@ -168,6 +168,11 @@ func (x *exchange) retell(t take) {
 // plain tells that an answer is one text and nothing else.
 func (a *answer) plain() bool {
 	ms := a.messages()
+	for _, c := range a.choices {
+		if c.voice {
+			return false
+		}
+	}
 	return len(ms) == 1 && len(ms[0].Calls) == 0 && strings.TrimSpace(a.text()) != ""
 }
 

@@ -67,7 +67,9 @@ func (x *exchange) report() *report {
 
 // describe sets our headers.
 func (x *exchange) describe(h http.Header) {
-	h.Set("X-Evenhand-Id", x.id.String())
+	if x.status != "" { // else the call was not let in, and nothing of it is on record
+		h.Set("X-Evenhand-Id", x.id.String())
+	}
 	h.Set("X-Evenhand-Trace-Id", x.trace)
 	if x.action != "" {
 		h.Set("X-Evenhand-Action", x.action)

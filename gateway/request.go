@@ -14,6 +14,10 @@ const (
 	maxDepth    = 128     // levels of JSON in a request
 	maxMessages = 100_000 // of a request
 	metaPrefix  = "evenhand_"
+
+	// What names the application and the conversation of a call.
+	applicationHeader, applicationMeta   = "X-Evenhand-Application", metaPrefix + "application"
+	conversationHeader, conversationMeta = "X-Evenhand-Conversation", metaPrefix + "conversation"
 )
 
 // request is what is read of a body; the rest of it passes as it came.

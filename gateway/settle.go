@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -32,7 +31,7 @@ func (x *exchange) settle(ctx context.Context, side audit.Side, alive func()) *f
 		return nil
 	}
 	if side == audit.Output && x.answer.opaque {
-		return x.blind("the response cannot be read")
+		return x.blind(x.unreadable())
 	}
 	j, err := x.decide(ctx, side, check)
 	if err != nil {
@@ -99,11 +98,6 @@ func (x *exchange) decide(ctx context.Context, side audit.Side, check guard.Chec
 		if in, err = x.interaction(&plain); err != nil {
 			return nil, err
 		}
-	}
-	if beside := x.answer.beside(); side == audit.Output && beside != "" {
-		with := *in
-		with.Response = strings.TrimSpace(with.Response + "\n" + beside)
-		in = &with
 	}
 	o := x.opts.Options
 	o.Check, o.RulesOnly = check, x.partly

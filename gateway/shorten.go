@@ -57,6 +57,9 @@ func shorter(ms []call.Message, limit int) []call.Message {
 		if len(m.Content) > 0 && string(m.Content) != "null" {
 			m.Content = quoted(head(said(m.Content), limit))
 		}
+		if len(m.Reasoning) > 0 {
+			m.Reasoning = quoted(head(said(m.Reasoning), limit))
+		}
 		if len(m.Calls) > 0 {
 			m.Calls = encode([]string{head(string(m.Calls), limit)})
 		}

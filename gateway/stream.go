@@ -41,13 +41,41 @@ type piece struct {
 	err error
 }
 
+// sealed passes a compressed stream on, byte for byte, where nothing might be stopped: it cannot be judged, and what we would
+// write into it would spoil it.
+func (x *exchange) sealed(ctx context.Context, res *http.Response) *fault {
+	x.answer.opaque, x.unread = true, packed(res.Header)
+	if f := x.settle(ctx, audit.Output, nil); f != nil {
+		return f
+	}
+	if x.committed { // while a person was waited for: its caller was promised plain events
+		x.failure = x.unreadable()
+		return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_broken", say: x.unreadable()}
+	}
+	x.failure = "the provider's answer broke off"
+	x.begin(res.Header, res.StatusCode)
+	for part := make([]byte, 16<<10); ; {
+		n, err := res.Body.Read(part)
+		x.told()
+		if errors.Is(err, io.EOF) {
+			x.status, x.failure = "success", ""
+			x.ends()
+		}
+		if x.write(part[:n]); err != nil {
+			return nil // a fault would be told in plain words behind the packed ones
+		}
+	}
+}
+
 // stream judges a stream and passes it on as its mode allows. asking ends when the provider's time is over.
 func (x *exchange) stream(ctx, asking context.Context, res *http.Response) *fault {
+	if packed(res.Header) != "" {
+		return x.sealed(ctx, res)
+	}
 	f := &flow{x: x, res: res, mode: x.opts.stream, marked: -1}
 	if !x.opts.looks(guard.Response) {
 		f.mode = StreamPass
 	}
-	x.answer.opaque = res.Header.Get("Content-Encoding") != ""
 	x.failure = "the provider's answer broke off"
 	reading, stop := context.WithCancel(asking)
 	pieces := read(reading, res.Body, x.g.cfg.ResponseBytes)
@@ -133,7 +161,7 @@ func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fau
 			x.kind.chunk(&x.answer, v)
 			path = x.kind.marked(v)
 		} else {
-			x.answer.opaque = true
+			x.answer.opaque, x.unread = true, "an event of the stream holds no JSON"
 		}
 	}
 	f.pending, f.held = append(f.pending, ev), f.held+int64(len(ev.raw))
@@ -155,7 +183,7 @@ func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fau
 	case f.mode == StreamWindow:
 		return f.window(ctx, alive)
 	case f.held > x.g.cfg.ResponseBytes: // only while it is held
-		x.answer.opaque = true
+		x.answer.opaque, x.unread = true, x.g.long()
 		if fault := x.settle(ctx, audit.Output, alive); fault != nil {
 			return fault
 		}

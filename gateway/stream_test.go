@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -24,6 +26,44 @@ func saidOf(stream string) string {
 		b.WriteString(gjson.Get(d, "choices.0.delta.content").String())
 	}
 	return b.String()
+}
+
+// A packed stream, which was not asked for, passes byte for byte where nothing is stopped, and is refused elsewhere.
+func TestPackedStream(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for _, c := range pieces(clean) {
+		_, _ = io.WriteString(z, "data: "+c+"\n\n")
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		change func(c *Config, d *Deps)
+		status int
+	}{
+		"nothing is stopped":     {func(*Config, *Deps) {}, 200},
+		"held, and open":         {func(c *Config, d *Deps) { blocks(c, d); c.Stream, c.Fail = StreamHold, FailOpen }, 200},
+		"something is stopped":   {blocks, 503},
+		"answers are not judged": {func(c *Config, d *Deps) { blocks(c, d); c.Guard.Check = string(guard.Prompt) }, 200},
+	} {
+		p := newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Content-Encoding", "gzip")
+			half := packed.Len() / 2
+			_, _ = w.Write(packed.Bytes()[:half])
+			w.(http.Flusher).Flush()
+			_, _ = w.Write(packed.Bytes()[half:])
+		})
+		s := start(t, p.URL, tc.change)
+		got := s.do(PathChat, prompt("hi", `,"stream":true`), "Accept-Encoding", "gzip") // else Go's client unpacks
+		if got.status != tc.status || tc.status == 200 && (got.body != packed.String() || got.header.Get("Content-Encoding") != "gzip") {
+			t.Errorf("%s: %d, %d bytes of %d: %.200q", name, got.status, len(got.body), packed.Len(), got.body)
+		}
+		if e := s.event(); tc.status == 200 && e["status"] != "success" {
+			t.Errorf("%s: %v", name, e["status"])
+		}
+	}
 }
 
 // What is allowed passes byte for byte in every mode and with every line end.

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/guard/guardtest"
 )
 
 // What is allowed passes byte for byte, in both directions, and leaves one event.
@@ -100,20 +103,106 @@ func TestPromptIsCheckedFirst(t *testing.T) {
 	}
 }
 
-// What a tool is asked to do is judged too.
+// What a tool is asked to do is judged too, once, and in the text that the record has.
 func TestToolCallsAreJudged(t *testing.T) {
-	answer := `{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Sure.","tool_calls":[{"id":"t1","type":"function","function":{"name":"post","arguments":"{\"text\":\"Women are too emotional to be good executives.\"}"}}]},"finish_reason":"tool_calls"}]}`
+	const args = `"{\"text\":\"Women are too \\u0065motional to be good executives.\"}"`
+	call := `"tool_calls":[{"id":"t1","type":"function","function":{"name":"post","arguments":` + args + `}}]`
+	item := `{"type":"function_call","call_id":"t1","name":"post","arguments":` + args + `}`
+	chat := func(content string) string {
+		return `{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":` + content + `,` + call + `},"finish_reason":"tool_calls"}]}`
+	}
+	for name, tc := range map[string]struct{ path, body, answer, text string }{
+		"beside text":          {PathChat, prompt("post it", ""), chat(`"Sure."`), "Sure.\n"},
+		"alone":                {PathChat, prompt("post it", ""), chat("null"), ""},
+		"responses, with text": {PathResponses, `{"model":"m","input":"post it"}`, `{"id":"r","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Sure."}]},` + item + `]}`, "Sure.\n"},
+		"responses, alone":     {PathResponses, `{"model":"m","input":"post it"}`, `{"id":"r","status":"completed","output":[` + item + `]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(tc.answer))
+			}).URL, blocks)
+			got := s.do(tc.path, tc.body)
+			if got.status != 400 || got.header.Get("X-Evenhand-Scores") != "bias=0.6, safety=0" {
+				t.Fatalf("%d %s %s", got.status, got.header.Get("X-Evenhand-Scores"), got.body)
+			}
+			findings := gjson.Get(got.body, `error.evenhand.findings.#(score>0)#`).Array()
+			in := s.recorded()
+			if in.Response != tc.text+"post text Women are too emotional to be good executives." || in.Status != "blocked" {
+				t.Errorf("recorded %q, %s", in.Response, in.Status)
+			}
+			if len(findings) == 0 {
+				t.Fatal(got.body)
+			}
+			for _, f := range findings {
+				span := audit.Span{Start: uint32(f.Get("span.start").Uint()), End: uint32(f.Get("span.end").Uint())}
+				if evidence := span.Slice(in.Response); evidence != f.Get("evidence").String() || !strings.HasPrefix(evidence, "Women") {
+					t.Errorf("%s is %q in the record", f.Raw, evidence)
+				}
+			}
+		})
+	}
+}
+
+// Why a call was blocked for the model's reasoning can be said from its record.
+func TestReasoningIsOnRecord(t *testing.T) {
+	const thought = "Women are too emotional to be good executives."
+	item := `{"id":"r","status":"completed","output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"` + thought + `"}]},{"type":"message","content":[{"type":"output_text","text":"Ask the team."}]}]}`
+	whole := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	for name, tc := range map[string]struct {
+		path, body string
+		serve      http.HandlerFunc
+	}{
+		"chat": {PathChat, prompt("Who?", ""), whole(`{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Ask the team.","reasoning_content":"` + thought + `","reasoning":"` + thought + `"},"finish_reason":"stop"}]}`)},
+		"chat, streamed": {PathChat, prompt("Who?", `,"stream":true`), streams("\n", `{"id":"c","model":"m","choices":[{"index":0,"delta":{"reasoning_content":"Women are too "}}]}`,
+			`{"id":"c","model":"m","choices":[{"index":0,"delta":{"reasoning_content":"emotional to be good executives."}}]}`, `{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"Ask the team."},"finish_reason":"stop"}]}`, "[DONE]")},
+		"responses": {PathResponses, `{"model":"m","input":"Who?"}`, whole(item)},
+		"responses, streamed": {PathResponses, `{"model":"m","input":"Who?","stream":true}`, streams("\n", `{"type":"response.reasoning_summary_text.delta","output_index":0,"summary_index":0,"delta":"Women are too "}`,
+			`{"type":"response.completed","response":`+item+`}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, newProvider(t, tc.serve).URL, blocks)
+			got := s.do(tc.path, tc.body)
+			if got.status != 400 || got.header.Get("X-Evenhand-Scores") != "bias=0.6, safety=0" {
+				t.Fatalf("%d %s %s", got.status, got.header.Get("X-Evenhand-Scores"), got.body)
+			}
+			in := s.recorded()
+			if in.Response != "Ask the team.\n"+thought || in.Status != "blocked" {
+				t.Errorf("recorded %q, %s", in.Response, in.Status)
+			}
+			v := guardtest.Current(t).Analyzer().Analyze(t.Context(), in)
+			if !v.Detected || v.BiasSum.String() != "0.6" {
+				t.Errorf("the record's verdict: %v, %s", v.Detected, v.BiasSum)
+			}
+			note := gjson.Get(in.Metadata, "gateway")
+			if note.Get("reasons").Raw != `["bias"]` || !strings.Contains(note.Get("rules").Raw, `"sex.stereotype.emotional"`) || note.Get("rule_set").String() != v.RuleSet {
+				t.Errorf("noted %s", note.Raw)
+			}
+		})
+	}
+	s := start(t, newProvider(t, says(clean)).URL, blocks)
+	s.do(PathChat, prompt("Who?", ""))
+	if note := gjson.Get(s.recorded().Metadata, "gateway"); note.Get("reasons").Exists() || note.Get("rules").Exists() || note.Get("rule_set").Exists() {
+		t.Errorf("noted %s", note.Raw)
+	}
+}
+
+// What was spoken is the answer, not reasoning.
+func TestSpokenAnswer(t *testing.T) {
 	s := start(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(answer))
+		_, _ = w.Write([]byte(`{"id":"c","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"audio":{"id":"a","data":"AAAA","transcript":"Ask the team."}},"finish_reason":"stop"}]}`))
 	}).URL, blocks)
-	got := s.do(PathChat, prompt("post it", ""), "X-Evenhand-Bias-Threshold", "0.05")
-	if got.status != 400 {
+	if got := s.do(PathChat, prompt("Who?", "")); got.status != 200 {
 		t.Fatalf("%d %s", got.status, got.body)
 	}
-	r, _ := s.event()["response"].([]any)
-	if len(r) != 1 {
-		t.Fatalf("response %v", r)
+	if e := s.event(); e["response"] != "Ask the team." {
+		t.Errorf("event %v", e)
 	}
 }
 

@@ -143,8 +143,8 @@ func coverage(c store.Coverage, w store.Window) *generated.Coverage {
 	out := &generated.Coverage{
 		From: w.From, To: w.To, Analysed: number(c.Analysed), Failed: number(c.Failed), WithoutContent: number(c.WithoutContent), Rejected: number(c.Rejected),
 	}
-	if c.Received > c.WithoutContent {
-		s := min(1, float64(c.Analysed)/float64(c.Received-c.WithoutContent))
+	if c.Received > c.Skipped {
+		s := min(1, float64(c.Analysed)/float64(c.Received-c.Skipped))
 		out.Share = &s
 	}
 	return out

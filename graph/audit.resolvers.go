@@ -58,8 +58,7 @@ func (r *queryResolver) LlmInteractionAudit(ctx context.Context, id string) (*mo
 }
 
 func (r *queryResolver) LlmInteractionAudits(ctx context.Context, filter *generated.LlmInteractionAuditFilterInput, pagination *generated.PaginationInput) ([]*model.Audit, error) {
-	caller, tenant := r.caller(ctx)
-	f, err := where(caller, filter)
+	f, err := r.where(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +66,7 @@ func (r *queryResolver) LlmInteractionAudits(ctx context.Context, filter *genera
 	if err != nil {
 		return nil, err
 	}
+	_, tenant := r.caller(ctx)
 	res, err := tenant.List(ctx, f, p)
 	if err != nil {
 		return nil, err

@@ -82,8 +82,7 @@ func (r *mutationResolver) PutTaxonomyEntry(ctx context.Context, input generated
 }
 
 func (r *queryResolver) LlmInteractionAuditConnection(ctx context.Context, filter *generated.LlmInteractionAuditFilterInput, orderBy *generated.AuditOrder, first *int, after *string) (*generated.LlmInteractionAuditConnection, error) {
-	caller, _ := r.caller(ctx)
-	f, err := where(caller, filter)
+	f, err := r.where(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +107,9 @@ func (r *queryResolver) BiasTaxonomy(ctx context.Context) ([]*generated.Taxonomy
 
 func (r *queryResolver) BiasTrend(ctx context.Context, input generated.BiasTrendInput) (*generated.BiasTrend, error) {
 	q, err := trend(input)
+	if err == nil && q.Kind != "" {
+		err = r.words.CheckKind(ctx, "input.kind", q.Kind)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +145,9 @@ func (r *queryResolver) Breaches(ctx context.Context, state *audit.BreachState, 
 		return nil, err
 	}
 	f, err := ofBreaches(state, domain, kind)
+	if err == nil && f.Kind != "" {
+		err = r.words.CheckKind(ctx, "kind", f.Kind)
+	}
 	if err != nil {
 		return nil, err
 	}

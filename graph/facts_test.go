@@ -135,6 +135,7 @@ func TestFaultsNameTheField(t *testing.T) {
 		{`query { llmInteractionAudits(filter: {domain: "law"}) { id } }`, "", "filter.domain: want one of general, hr"},
 		{`query { llmInteractionAudits(filter: {biasAnalysisStatus: "fine"}) { id } }`, "", "filter.biasAnalysisStatus: want one of pending"},
 		{`query { llmInteractionAudits(filter: {action: "warm"}) { id } }`, "", "filter.action: want one of none"},
+		{`query { llmInteractionAudits(filter: {status: "errr"}) { id } }`, "", "filter.status: want one of success, error, blocked"},
 		{`query { llmInteractionAudits(filter: {traceId: "ABC"}) { id } }`, "", "filter.traceId: want 32"},
 		{`query { llmInteractionAudits(filter: {minConfidence: 2}) { id } }`, "", "filter.minConfidence: not in 0..1"},
 		{`query { llmInteractionAudits(filter: {minBiasScore: -0.1}) { id } }`, "", "filter.minBiasScore: not in 0..1"},

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,9 @@ func bound(t *time.Time) time.Time {
 	return at
 }
 
+// statuses are those of an LLM call.
+var statuses = []string{"success", "error", "blocked"}
+
 // words are conditions that a field equals a text.
 type words []struct {
 	name string
@@ -45,7 +49,19 @@ type words []struct {
 }
 
 // where reads the conditions of a list. Null and left out do not restrict; an empty text is refused,
-// since nobody means it.
+// since nobody means it, and so is a type or kind that nothing can have: a list of none would look like an answer.
+func (r *Resolver) where(ctx context.Context, in *generated.LlmInteractionAuditFilterInput) (store.Filter, error) {
+	f, err := where(auth.From(ctx), in)
+	if err == nil && f.BiasType != "" {
+		err = r.words.CheckType(ctx, "filter.biasType", f.BiasType)
+	}
+	if err == nil && f.Kind != "" {
+		err = r.words.CheckKind(ctx, "filter.kind", f.Kind)
+	}
+	return f, err
+}
+
+// where is Resolver.where without what the vocabulary has to say.
 func where(p *auth.Principal, in *generated.LlmInteractionAuditFilterInput) (f store.Filter, err error) {
 	if in == nil {
 		return f, nil
@@ -60,7 +76,7 @@ func where(p *auth.Principal, in *generated.LlmInteractionAuditFilterInput) (f s
 	for _, w := range (words{
 		{"userId", in.UserID, &f.UserID, nil}, {"llmProvider", in.LlmProvider, &f.Provider, nil}, {"llmModel", in.LlmModel, &f.Model, nil},
 		{"sensitivityScore", in.SensitivityScore, &f.Sensitivity, nil}, {"application", in.Application, &f.App, nil},
-		{"traceId", in.TraceID, &f.TraceID, nil}, {"biasType", in.BiasType, &f.BiasType, nil}, {"kind", in.Kind, &f.Kind, nil}, {"status", in.Status, &f.Status, nil},
+		{"traceId", in.TraceID, &f.TraceID, nil}, {"biasType", in.BiasType, &f.BiasType, nil}, {"kind", in.Kind, &f.Kind, nil}, {"status", in.Status, &f.Status, statuses},
 		{"domain", in.Domain, &domain, names(audit.Domains)},
 		{"biasAnalysisStatus", in.BiasAnalysisStatus, &status, names([]audit.Status{audit.Pending, audit.Done, audit.Partial, audit.Failed, audit.Skipped, audit.Abandoned})},
 		{"action", in.Action, &action, names([]audit.Action{audit.NoAction, audit.Log, audit.Warn, audit.Gate, audit.Block})},

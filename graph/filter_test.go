@@ -138,3 +138,37 @@ func TestFilters(t *testing.T) {
 		}
 	}
 }
+
+// A type or kind that nothing can have is refused, since a list of none or a rate of zero would be taken for
+// an answer; what own rules or an administrator may have named is asked for.
+func TestUnknownKinds(t *testing.T) {
+	f := newFixture(t)
+	f.writing()
+	if a := f.ask(admin, `mutation { putTaxonomyEntry(input: {biasKey: "brand.tone", severityLevel: 2}) { id } }`, ""); len(a.Errors) > 0 {
+		t.Fatalf("%+v", a.Errors)
+	}
+	const typed, kind = "query($k: String!) { llmInteractionAuditConnection(filter: {biasType: $k}) { totalCount } }", "query($k: String!) { llmInteractionAuditConnection(filter: {kind: $k}) { totalCount } }"
+	const trend, breach = "query($k: String!) { biasTrend(input: {measure: KIND, kind: $k}) { series { points { k } } } }", "query($k: String!) { breaches(kind: $k) { nodes { id } } }"
+	for _, tc := range []struct{ query, kind, want string }{ // want: "" is answered
+		{typed, "charter.sx", `filter.biasType: "charter.sx" is not in the taxonomy; the nearest key is "charter.sex"`},
+		{"query($k: String!) { llmInteractionAudits(filter: {biasType: $k}) { id } }", "terms.gendr", `filter.biasType: "terms.gendr" is not in the taxonomy; the nearest key is "terms.gender"`},
+		{typed, "charter.sex", ""},
+		{typed, "brand.tone", ""},
+		{typed, "gate.wire_transfer", `filter.biasType: "gate.wire_transfer" is not in the taxonomy`},
+		{kind, "toxicty", `filter.kind: "toxicty" is not in the taxonomy; the nearest key is "toxicity"`},
+		{kind, "What she said", "filter.kind: is not a key of the taxonomy; biasTaxonomy lists them"},
+		{kind, "gate.", "filter.kind: is not a key of the taxonomy"},
+		{kind, "gate.wire-transfer.big", ""},
+		{kind, "pii.staff_number", ""},
+		{kind, "judge.stereotype", ""},
+		{trend, "charter.sx", `input.kind: "charter.sx" is not in the taxonomy; the nearest key is "charter.sex"`},
+		{trend, "safety.violence", ""},
+		{breach, "charter.aeg", `kind: "charter.aeg" is not in the taxonomy; the nearest key is "charter.age"`},
+		{breach, "brand.tone", ""},
+	} {
+		a := f.ask(admin, tc.query, fmt.Sprintf(`{"k":%q}`, tc.kind))
+		if tc.want == "" && len(a.Errors) > 0 || tc.want != "" && (a.codes() != "BAD_USER_INPUT" || !strings.HasPrefix(a.Errors[0].Message, tc.want)) {
+			t.Errorf("%s of %q: %+v, want %q", tc.query, tc.kind, a.Errors, tc.want)
+		}
+	}
+}

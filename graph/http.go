@@ -331,6 +331,12 @@ func (a *answer) reply(status int, res any) {
 
 // Refused answers callers that were not let in, for auth.Authenticator.Middleware.
 func Refused(w http.ResponseWriter, r *http.Request, d *auth.Denied) {
+	a := &answer{Recorder: reply.Record(w), result: strings.Contains(r.Header.Get("Accept"), resultJSON)}
+	a.reply(d.Status, refusal{gqlerror.List{denied(d)}})
+}
+
+// denied is a refusal of package auth in our words.
+func denied(d *auth.Denied) *gqlerror.Error {
 	code := BadUserInput
 	switch d.Status {
 	case http.StatusUnauthorized:
@@ -344,6 +350,5 @@ func Refused(w http.ResponseWriter, r *http.Request, d *auth.Denied) {
 	}
 	e := refuse(code, "%s", d.Say)
 	e.Extensions["reason"] = string(d.Reason)
-	a := &answer{Recorder: reply.Record(w), result: strings.Contains(r.Header.Get("Accept"), resultJSON)}
-	a.reply(d.Status, refusal{gqlerror.List{e}})
+	return e
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/internal/reply"
 )
 
@@ -50,6 +51,8 @@ func (h *Handler) stream(ctx context.Context, w *answer, opCtx *graphql.Operatio
 	alive, over := time.NewTicker(h.cfg.KeepAlive), time.NewTimer(limit)
 	defer alive.Stop()
 	defer over.Stop()
+	credential := auth.NewWatch(ctx)
+	defer credential.Stop()
 	s.begin()
 	for s.err == nil {
 		select {
@@ -65,6 +68,11 @@ func (h *Handler) stream(ctx context.Context, w *answer, opCtx *graphql.Operatio
 			alive.Reset(h.cfg.KeepAlive)
 		case <-alive.C:
 			s.comment()
+		case <-credential.C:
+			if d := credential.Look(ctx); d != nil {
+				s.last(denied(d))
+				return
+			}
 		case <-over.C:
 			s.last(refuse(Unavailable, "the time of this stream is over; subscribe again"))
 			return

@@ -24,7 +24,7 @@ type Config struct {
 	Playground    bool          `koanf:"playground"`     // a page to try queries on, on a loopback address only
 	Subscribers   int           `koanf:"subscribers"`    // streams of one tenant at once
 	StreamBuffer  int           `koanf:"stream_buffer"`  // interactions that wait for a slow reader before its stream ends
-	StreamMax     time.Duration `koanf:"stream_max"`     // a stream ends then: its credential is looked at again when it comes back
+	StreamMax     time.Duration `koanf:"stream_max"`     // a stream ends then
 	StreamPoll    time.Duration `koanf:"stream_poll"`    // how often the store is asked for what was flagged
 	KeepAlive     time.Duration `koanf:"keep_alive"`     // between signs of life on a quiet stream
 	ServedAtOnce  int           `koanf:"served_at_once"` // streams of all tenants at once

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -131,6 +132,9 @@ func TestReadYourWrite(t *testing.T) {
 	eve.Subject = "eve"
 	if r := review(as(auth.Reviewer), 0, `{"humanReviewed":true,"humanBiasTag":{"decision":"dismissed"},"reviewNotes":"a quotation"}`); r["effectiveBias"] != false || r["biasDetected"] != true || r["reviewNotes"] != "a quotation" {
 		t.Errorf("dismissed: %v", r)
+	}
+	if r := review(as(auth.Reviewer), 0, `{"humanReviewed":true,"humanBiasTag":["charter.sex"]}`); r["effectiveBias"] != false || fmt.Sprint(r["humanBiasTag"]) != "map[decision:dismissed tags:[charter.sex]]" {
+		t.Errorf("tags alone keep the decision: %v", r)
 	}
 	review(admin, 1, `{"humanReviewed":true,"humanBiasTag":{"decision":"confirmed","tags":["language"]}}`)
 	if r := review(eve, 1, `{"humanReviewed":true,"humanBiasTag":"representation"}`); len(r["reviews"].([]any)) != 2 || r["effectiveBias"] != false {

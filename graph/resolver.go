@@ -53,12 +53,15 @@ type Parts struct {
 }
 
 // Resolver answers the fields of the schema.
-type Resolver struct{ Parts }
+type Resolver struct {
+	Parts
+	words *facts.Vocabulary
+}
 
 // New makes the resolvers.
 func New(p Parts) *Resolver {
 	if p.Log == nil {
 		p.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Resolver{p}
+	return &Resolver{p, facts.NewVocabulary(p.Store, nil)}
 }

@@ -332,17 +332,12 @@ func TestStream(t *testing.T) {
 		}
 	})
 	t.Run("a client that leaves", func(t *testing.T) {
+		await(t, feed, 0) // a stream that ended is counted until its resolver has heard of it
 		_, srv := serve(t, c)
 		s := open(t, srv.URL, `{"query":"subscription{flagged{id}}"}`)
-		if s.next(); streams(feed) != 1 {
-			t.Errorf("%d streams", streams(feed))
-		}
+		await(t, feed, 1)
 		s.close()
-		for deadline := time.Now().Add(time.Minute); streams(feed) != 0; {
-			if time.Now().After(deadline) {
-				t.Fatal("the stream is still there")
-			}
-		}
+		await(t, feed, 0)
 	})
 	t.Run("the end of its time", func(t *testing.T) {
 		c := c
@@ -359,6 +354,100 @@ func TestStream(t *testing.T) {
 			t.Errorf("%s", last)
 		}
 	})
+}
+
+// keyring is an auth.KeyStore.
+type keyring struct {
+	mu   sync.Mutex
+	keys []auth.APIKey
+}
+
+func (k *keyring) Keys(context.Context) ([]auth.APIKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.keys), nil
+}
+
+func (k *keyring) revoke() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keys[0].Revoked = time.Now()
+}
+
+// A stream ends with its credential: nothing that is flagged later is told, and the code is a new request's.
+func TestStreamEndsWithItsCredential(t *testing.T) {
+	dev, err := auth.MakeDevKey(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		key, rawKey, err := auth.NewAPIKey("a", "reader", []auth.Permission{auth.Read, auth.ReadTexts}, "ann", time.Now(), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := dev.Sign("a", "ann", []auth.Role{auth.Reviewer}, 10*time.Minute, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := &keyring{keys: []auth.APIKey{key}}
+		a, err := auth.New(t.Context(), auth.Config{Keys: keys, KeyHold: time.Hour, Dev: dev, DefaultTenant: "a"}, auth.Options{Client: &http.Client{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		b := &board{}
+		feed := NewFeed(b.read, DefaultConfig(), nil)
+		defer feed.Close()
+		h := a.Middleware(auth.Read, Refused, newEdge(DefaultConfig(), Parts{Store: store.New(nil, "none"), Feed: feed}))
+		// follow gives a stream's text once it has ended.
+		follow := func(credential string) <-chan string {
+			r := httptest.NewRequest("POST", "http://localhost"+Path, strings.NewReader(`{"query":"subscription{flagged{llmModel}}"}`))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "text/event-stream")
+			if credential != "" {
+				r.Header.Set("Authorization", "Bearer "+credential)
+			}
+			text := make(chan string, 1)
+			go func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				text <- w.Body.String()
+			}()
+			return text
+		}
+		byKey, byToken, byNobody := follow(rawKey.Reveal()), follow(token), follow("")
+		time.Sleep(time.Minute)
+		b.write("a", 0, flaggedItem("before", audit.HR, 4))
+		time.Sleep(time.Minute)
+		keys.revoke()
+		time.Sleep(10 * time.Second)
+		b.write("a", 0, flaggedItem("after the key", audit.HR, 4))
+		time.Sleep(9 * time.Minute) // the token's ten minutes and the one that clocks may differ by
+		b.write("a", 0, flaggedItem("after the token", audit.HR, 4))
+		for _, tc := range []struct {
+			name, ends, tells, lacks string
+			text                     <-chan string
+		}{
+			{"a key", `"code":"UNAUTHENTICATED","reason":"key_revoked"`, `"before"`, "after the key", byKey},
+			{"a token", `"code":"UNAUTHENTICATED","reason":"token_expired"`, `"after the key"`, "after the token", byToken},
+			{"nobody", `"code":"UNAVAILABLE"`, `"after the token"`, "UNAUTHENTICATED", byNobody}, // graphql.stream_max
+		} {
+			got := <-tc.text
+			if !strings.Contains(got, tc.ends) || !strings.HasSuffix(got, "event: complete\ndata:\n\n") || !strings.Contains(got, tc.tells) || strings.Contains(got, tc.lacks) {
+				t.Errorf("%s: %s", tc.name, got)
+			}
+		}
+	})
+}
+
+// await waits until n streams are open.
+func await(t *testing.T, f *Feed, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); streams(f) != n; {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d streams, not %d", streams(f), n)
+		}
+	}
 }
 
 func streams(f *Feed) int {

@@ -113,8 +113,17 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a waiting text is an error: %v", d.Err(in))
 	}
 	r := d.Request(in, "guard", time.UnixMilli(1))
-	if r.Rule.ID != "financial" || r.Rule.Description == "" || r.Rule.Category == "" || r.Rule.Pattern == "" || !strings.HasPrefix(r.MatchedText, "transfer $5") || r.Timeout != 5*time.Minute {
+	if r.Rule.ID != "financial" || r.Rule.Description == "" || r.Rule.Category == "" || r.Rule.Pattern == "" || r.MatchedText != "transfer $5,000" || r.Timeout != 5*time.Minute {
 		t.Errorf("%+v", r)
+	}
+	// Of what one rule finds at one place the longest is shown: a person decides by it.
+	for text, want := range map[string]string{
+		"I will transfer $4,999,999.50 now.": "transfer $4,999,999.50", "Wire the full amount of $3 million today.": "Wire the full amount of $3 million", "Run DROP TABLE orders;": "DROP TABLE orders",
+	} {
+		d, in := decide(`{"hitlGate":true}`, text)
+		if r := d.Request(in, "guard", time.UnixMilli(1)); r.MatchedText != want || len(r.Matches) != 1 {
+			t.Errorf("%q: %q %+v", text, r.MatchedText, r.Matches)
+		}
 	}
 	again := *d
 	again.Decided(guard.GateDecision{Approved: true})

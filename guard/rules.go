@@ -129,6 +129,20 @@ func cacheKey(o *Options) string {
 	return b.String()
 }
 
+// whole keeps the longest of what one rule found from one place on, so that who decides sees all of it. The
+// findings are sorted.
+func whole(fs []audit.Finding) []audit.Finding {
+	out := fs[:0]
+	for i, f := range fs {
+		if !slices.ContainsFunc(fs[i+1:], func(g audit.Finding) bool {
+			return g.Side == f.Side && g.Span.Start == f.Span.Start && g.Kind == f.Kind && g.Rule == f.Rule
+		}) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // matched gives the gate rule that stands first in the checked texts, nil when none does: those in use, unless the
 // caller replaces them, and the caller's.
 func matched(a *detectors.Analyzer, v *audit.Verdict, own *ownRules, in *audit.Interaction, o *Options) *GateMatch {
@@ -149,6 +163,7 @@ func matched(a *detectors.Analyzer, v *audit.Verdict, own *ownRules, in *audit.I
 		return nil
 	}
 	audit.SortFindings(fs)
+	fs = whole(fs)
 	m := &GateMatch{Findings: fs, rules: make([]gate.Custom, len(fs))}
 	var known []*rules.Rule
 	if own != nil {

@@ -110,13 +110,9 @@ func (st *state) setPlace(in *audit.Interaction) {
 	in.UserID = st.word(fUserID, maxWord)
 	in.UserEmail = st.word(fUserEmail, maxWord)
 	in.UserRole = st.word(fUserRole, maxWord)
-	in.Domain = audit.General
-	if given := st.word(fDomain, maxID); given != "" {
-		if d := audit.Domain(strings.ToLower(given)); d.Known() {
-			in.Domain = d
-		} else {
-			in.DomainGiven = given
-		}
+	given, known := st.word(fDomain, maxID), false
+	if in.Domain, known = st.d.domainOf(given); !known {
+		in.DomainGiven = given
 	}
 }
 

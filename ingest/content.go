@@ -139,9 +139,7 @@ func (st *state) setResponse(in *audit.Interaction) {
 		in.Response = string(v.GetStringBytes())
 	case fastjson.TypeObject, fastjson.TypeArray:
 		in.ResponseJSON = st.canonicalText(v, names[f])
-		if st.buf = said(st.buf[:0], v, "\n"); len(st.buf) == 0 {
-			st.buf = leaves(st.buf, v, 0)
-		}
+		st.buf = answer(st.buf[:0], v)
 		in.Response = string(st.buf)
 	default:
 		st.fault(names[f], WrongType, "wants a string, an object or an array")

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,8 +27,8 @@ import (
 const (
 	HeaderTenant  = "evenhand-tenant"   // stands above the payload's tenant_id
 	HeaderEventID = "evenhand-event-id" // a UUID for an event without id
-	// HeaderEventTime is an RFC 3339 time for an event that tells none by itself or by its id: the broker
-	// time of its first delivery, so that a replay finds the row of that day. It stays an assumed time.
+	// HeaderEventTime is an RFC 3339 time for an event that tells none by itself or by its id: when a door took
+	// it, or the broker time of its first delivery, so that a replay finds the row of that day. It stays an assumed time.
 	HeaderEventTime   = "evenhand-event-time"
 	HeaderTraceparent = "traceparent" // W3C trace context
 )
@@ -49,6 +50,8 @@ type Options struct {
 	// Tenant is that of all events, whatever they say: the log they come from is bound to its credential.
 	// An event that names another is rejected. "" binds none.
 	Tenant string
+	// Domain is that of events that name none; "" is General.
+	Domain audit.Domain
 	Limits Limits
 }
 
@@ -76,6 +79,7 @@ func (o Options) Validate() error {
 type Decoder struct {
 	defaultTenant string
 	boundTenant   string
+	domain        audit.Domain
 	limits        Limits
 	states        sync.Pool
 }
@@ -83,13 +87,24 @@ type Decoder struct {
 // NewDecoder makes a decoder.
 func NewDecoder(o Options) *Decoder {
 	def := DefaultLimits()
-	d := &Decoder{defaultTenant: o.DefaultTenant, boundTenant: o.Tenant, limits: Limits{
+	d := &Decoder{defaultTenant: o.DefaultTenant, boundTenant: o.Tenant, domain: cmp.Or(o.Domain, audit.General), limits: Limits{
 		Message: orDefault(o.Limits.Message, def.Message),
 		Text:    orDefault(o.Limits.Text, def.Text),
 		Depth:   min(orDefault(o.Limits.Depth, def.Depth), fastjson.MaxDepth),
 	}}
 	d.states.New = func() any { return newState(d) }
 	return d
+}
+
+// domainOf gives the domain of a name: the decoder's of none, and General of one that is not known.
+func (d *Decoder) domainOf(given string) (domain audit.Domain, known bool) {
+	switch named := audit.Domain(strings.ToLower(given)); {
+	case given == "":
+		return d.domain, true
+	case named.Known():
+		return named, true
+	}
+	return audit.General, false
 }
 
 func orDefault(n, def int) int {
@@ -137,35 +152,29 @@ func (d *Decoder) Check(rec sources.Record, o audit.Origin, only ...string) (*au
 	return in, nil
 }
 
-// Stamp gives the event in its canonical form with the id, and the time when neither the event nor
-// its id tells one, put in where they are absent. It checks only that value is a JSON object.
-func (d *Decoder) Stamp(value []byte, id audit.ID, now time.Time) ([]byte, []Fault) {
-	return d.stamp(value, "", id, now)
+// Stamp gives the event in its canonical form with the id put in where it has none. It checks only that value is a
+// JSON object.
+func (d *Decoder) Stamp(value []byte, id audit.ID) ([]byte, []Fault) {
+	return d.stamp(value, "", id)
 }
 
 // stamp is Stamp for a message in any format, by a sender whose tenant may be known.
-func (d *Decoder) stamp(value []byte, tenant string, id audit.ID, now time.Time) ([]byte, []Fault) {
+func (d *Decoder) stamp(value []byte, tenant string, id audit.ID) ([]byte, []Fault) {
 	st := d.state()
 	defer d.release(st, len(value))
 	st.tenant = cmp.Or(d.boundTenant, tenant)
 	if !st.parseAny(sources.Record{Value: value}, headers{}) {
 		return nil, st.faults
 	}
-	out := make([]byte, 0, len(value)+128)
-	given, err := audit.ParseID(string(st.raw(fID)))
+	out := make([]byte, 0, len(value)+64)
 	noID := st.absent(fID)
-	_, timed := given.Time()
-	noTime := st.absent(fTimestamp) && (err != nil || !timed)
 	out = append(out, '{')
 	if noID {
 		out = fmt.Appendf(out, `"id":%q,`, id)
 	}
-	if noTime {
-		out = fmt.Appendf(out, `"timestamp":%q,`, now.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
-	}
 	ms, _ := st.membersOf(st.object, "")
 	for _, m := range ms {
-		if noID && string(m.key) == names[fID] || noTime && string(m.key) == names[fTimestamp] {
+		if noID && string(m.key) == names[fID] {
 			continue
 		}
 		out = append(appendString(out, m.key), ':')

@@ -14,7 +14,7 @@ import (
 // Message is one message for the topic llm.interactions.
 type Message struct {
 	Key     []byte // the event's id
-	Value   []byte // the event in its canonical form, id and time stamped
+	Value   []byte // the event in its canonical form, with an id
 	Headers []audit.Header
 }
 
@@ -32,11 +32,12 @@ type Sender struct {
 	Limit       int // bytes of a message: key, stamped event and headers; 0 leaves it to the decoder
 }
 
-// Prepare stamps one event with an id and a time where it has none and checks it as the pipeline will,
-// so that what a door takes is never rejected behind it.
+// Prepare stamps one event with an id where it has none and checks it as the pipeline will, so that what a door takes
+// is never rejected behind it. When the event came is told by the id that it gets here, else by [HeaderEventTime]: a time
+// put into the event would be content, and a second sending of the same event would be another one.
 func (d *Decoder) Prepare(value []byte, by Sender) (Message, *audit.Interaction, []Fault) {
 	now := by.Now.UTC()
-	value, faults := d.stamp(value, by.Tenant, audit.NewID(now), now)
+	value, faults := d.stamp(value, by.Tenant, audit.NewID(now))
 	if len(faults) > 0 {
 		return Message{}, nil, faults
 	}
@@ -53,6 +54,9 @@ func (d *Decoder) Prepare(value []byte, by Sender) (Message, *audit.Interaction,
 		return Message{}, nil, faults
 	}
 	headers = append(headers, audit.Header{Key: HeaderTraceparent, Value: []byte(traceOf(in))})
+	if in.TimeAssumed {
+		headers = append(headers, audit.Header{Key: HeaderEventTime, Value: []byte(in.Time.Format("2006-01-02T15:04:05.000Z07:00"))})
+	}
 	m := Message{Key: []byte(in.ID.String()), Value: value, Headers: headers}
 	if by.Limit > 0 && m.size() > by.Limit {
 		return Message{}, nil, []Fault{{Code: TooLarge, Message: fmt.Sprintf("the event and its headers have %d bytes; at most %d are taken", m.size(), by.Limit)}}

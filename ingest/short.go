@@ -1,13 +1,23 @@
 package ingest
 
-import "github.com/valyala/fastjson"
+import (
+	"strconv"
+	"unicode/utf8"
 
-// Short is a line of texts to scan, {"id": …, "text": "…"}; other keys are passed over.
+	"github.com/valyala/fastjson"
+
+	"github.com/evenhand/evenhand/audit"
+)
+
+// Short is a line of texts to scan, {"id": …, "text": "…", "domain": "…"}; other keys are passed over, but for
+// those that hold an interaction's texts.
 type Short struct {
-	ID    string // as it was written, if it is no string
-	Text  string
-	Given bool   // there is a text; otherwise the line is something else, perhaps an event
-	Fault *Fault // the text is no string, or a key stands twice
+	ID   string // as it was written, if it is no string
+	Text string
+	// Domain is as a full interaction's would be.
+	Domain audit.Domain
+	Given  bool   // there is a text; otherwise the line is something else, perhaps an event
+	Fault  *Fault // the text is no string, or a key stands twice, or the domain is none, or an interaction's texts stand beside
 }
 
 // ReadShort reads a line as a short form. It says nothing about lines that are no JSON objects; Decode does.
@@ -22,13 +32,21 @@ func (d *Decoder) ReadShort(line []byte) (s Short) {
 	if err != nil {
 		return s
 	}
-	var id, text *fastjson.Value
+	var id, text, domain *fastjson.Value
+	var beside string
 	o.Visit(func(key []byte, v *fastjson.Value) {
 		into := &text
 		switch string(key) {
 		case "id":
 			into = &id
 		case "text":
+		case "domain":
+			into = &domain
+		case "prompt", "response", "messages":
+			if v.Type() != fastjson.TypeNull && (v.Type() != fastjson.TypeString || len(v.GetStringBytes()) > 0) {
+				beside = string(key)
+			}
+			return
 		default:
 			return
 		}
@@ -48,9 +66,30 @@ func (d *Decoder) ReadShort(line []byte) (s Short) {
 		s.Fault = nil
 		return s
 	}
-	if text.Type() != fastjson.TypeString && s.Fault == nil {
+	switch {
+	case s.Fault != nil:
+	case text.Type() != fastjson.TypeString:
 		s.Fault = &Fault{"text", WrongType, "wants a string"}
+	case beside != "":
+		s.Fault = &Fault{"text", BadValue, "stands beside " + beside + "; a line has text, or an interaction's fields"}
 	}
 	s.Text = string(text.GetStringBytes())
+	s.domain(domain, d)
 	return s
+}
+
+// domain reads the domain as that of a full interaction is read.
+func (s *Short) domain(v *fastjson.Value, d *Decoder) {
+	given := string(v.GetStringBytes()) // "" of null and of none
+	s.Domain, _ = d.domainOf(given)
+	if v == nil || v.Type() == fastjson.TypeNull {
+		return
+	}
+	switch {
+	case s.Fault != nil:
+	case v.Type() != fastjson.TypeString:
+		s.Fault = &Fault{names[fDomain], WrongType, "wants a string"}
+	case utf8.RuneCountInString(given) > maxID:
+		s.Fault = &Fault{names[fDomain], BadValue, "wants at most " + strconv.Itoa(maxID) + " characters"}
+	}
 }

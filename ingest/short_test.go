@@ -1,9 +1,12 @@
 package ingest_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/ingest"
 )
 
@@ -23,8 +26,35 @@ func TestReadShort(t *testing.T) {
 		if s.Fault != nil {
 			code = s.Fault.Code
 		}
-		if !s.Given || s.ID != tc.id || s.Text != tc.text || code != tc.fault {
+		if !s.Given || s.Domain != audit.General || s.ID != tc.id || s.Text != tc.text || code != tc.fault {
 			t.Errorf("%s: %+v, fault %q", tc.line, s, code)
+		}
+	}
+	long := strings.Repeat("é", 257)
+	for _, tc := range []struct{ line, domain, fault string }{ // "" is the decoder's domain
+		{`{"text":"x","domain":"hr"}`, "hr", ""},
+		{`{"domain":"HR","text":"x"}`, "hr", ""},
+		{`{"text":"x","domain":null}`, "", ""},
+		{`{"text":"x","domain":"space"}`, "general", ""}, // as a full interaction's
+		{`{"text":"x","domain":7}`, "", "wrong_type domain"},
+		{`{"text":"x","domain":"` + long + `"}`, "general", "bad_value domain"},
+		{`{"text":"x","domain":"hr","domain":"hr"}`, "hr", "duplicate_key domain"},
+		{`{"text":"x","response":"y"}`, "", "bad_value text"},
+		{`{"prompt":"y","text":"x"}`, "", "bad_value text"},
+		{`{"text":"x","messages":[]}`, "", "bad_value text"},
+		{`{"text":"x","prompt":null,"response":""}`, "", ""},
+	} {
+		for _, d := range []struct {
+			decoder *ingest.Decoder
+			domain  audit.Domain
+		}{{d, audit.General}, {ingest.NewDecoder(ingest.Options{DefaultTenant: "acme", Domain: audit.Finance}), audit.Finance}} {
+			s, fault := d.decoder.ReadShort([]byte(tc.line)), ""
+			if s.Fault != nil {
+				fault = s.Fault.Code + " " + s.Fault.Field
+			}
+			if !s.Given || s.Domain != cmp.Or(audit.Domain(tc.domain), d.domain) || fault != tc.fault {
+				t.Errorf("%s: %s, fault %q", tc.line, s.Domain, fault)
+			}
 		}
 	}
 	for _, line := range []string{``, `nonsense`, `[]`, `7`, `{"id":"a"}`, `{"id":"a","id":"b"}`, "{\"text\":\"raw\ttab\"}", `{"text":"x"} y`, "{\"text\":\"\xff\"}"} {

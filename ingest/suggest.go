@@ -1,6 +1,9 @@
 package ingest
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 func shown(key []byte) string { return Shown(string(key)) }
 
@@ -19,22 +22,36 @@ func (st *state) unknown(key []byte) string {
 	if st.allowed != nil {
 		message = "is not a field of this request"
 	}
-	if len(key) > maxName {
-		return message
-	}
-	best, name := 3, "" // at most two letters off
-	for f, n := range names {
-		if st.allowed != nil && !st.allowed(field(f)) {
-			continue
-		}
-		if d := distance(string(key), n); d < best {
-			best, name = d, n
+	fields := names[:]
+	if st.allowed != nil {
+		fields = nil
+		for f, n := range names {
+			if st.allowed(field(f)) {
+				fields = append(fields, n)
+			}
 		}
 	}
-	if name != "" {
+	if name := Nearest(string(key), fields); name != "" {
 		message += " (did you mean " + name + "?)"
 	}
 	return message
+}
+
+// Fields are the names of the native event's top-level fields.
+func Fields() []string { return slices.Clone(names[:]) }
+
+// Nearest is the name that a mistyped one is two letters off at most, "" for none; the first of several.
+func Nearest(key string, names []string) string {
+	best, name := 3, ""
+	if len(key) > maxName {
+		return name
+	}
+	for _, n := range names {
+		if d := distance(key, n); d < best {
+			best, name = d, n
+		}
+	}
+	return name
 }
 
 // distance is the Levenshtein distance in bytes.

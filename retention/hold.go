@@ -102,6 +102,19 @@ func (r *Retention) Place(ctx context.Context, h Hold) (Hold, []time.Time, error
 	return h, days, err
 }
 
+// Named counts the interactions that a hold names now; more may come.
+func (r *Retention) Named(ctx context.Context, h *Hold) (n uint64, err error) {
+	const op = "retention: count what a hold names"
+	table, where, args := "interactions", "event_ts >= "+instant+" AND event_ts < "+instant, []any{h.Tenant, h.From.UnixMilli(), h.To.UnixMilli()}
+	switch {
+	case len(h.Events) > 0:
+		where, args = anyOf(h.Events), args[:1]
+	case h.ByUser:
+		table, where, args = "interaction_users", "user_id = ?", []any{h.Tenant, h.User}
+	}
+	return n, r.oneQuietly(ctx, op, "SELECT uniqExact(event_id) FROM {db}."+table+" WHERE tenant_id = ? AND "+where, args, &n)
+}
+
 // Release ends a hold; the next run drops what it kept and is past its limit. Releasing twice keeps the
 // first time.
 func (r *Retention) Release(ctx context.Context, id audit.ID, by string) (Hold, error) {

@@ -3,6 +3,7 @@ package retention_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -144,6 +145,19 @@ func TestHoldsKeepTexts(t *testing.T) {
 		var late []time.Time
 		if holds[i], late, err = r.Place(t.Context(), holds[i]); err != nil || len(late) != 0 {
 			t.Fatal(err, late)
+		}
+	}
+	nothing := []retention.Hold{
+		{Tenant: "acme", Events: []audit.ID{audit.DeriveID("none")}}, {Tenant: "beta", Events: []audit.ID{id}}, {Tenant: "none", From: d0, To: d0.AddDate(0, 0, 1)},
+		{Tenant: "acme", From: d0.AddDate(-1, 0, 0), To: d0}, {Tenant: "acme", User: "nobody", ByUser: true},
+	}
+	for i, h := range slices.Concat(holds, nothing) {
+		want := uint64(0)
+		if i < len(holds) {
+			want = []uint64{1, 1, 1, 3}[i]
+		}
+		if n, err := r.Named(t.Context(), &h); err != nil || n != want {
+			t.Errorf("%d: names %d interactions, want %d: %v", i, n, want, err)
 		}
 	}
 	w.on(31)

@@ -177,7 +177,7 @@ func (r *Retrier) attempt(ctx context.Context, due []store.Unfinished, out *Outc
 		}
 		out.Analysed++
 		switch v.Status {
-		case audit.Done:
+		case audit.Done, audit.Skipped:
 			out.Mended++
 		case audit.Abandoned:
 			out.Abandoned++
@@ -213,7 +213,7 @@ func (r *Retrier) verdict(ctx context.Context, u *store.Unfinished) *audit.Verdi
 		if v.Status == audit.Failed && u.Verdict.Status == audit.Partial {
 			v = kept(u.Verdict, v.Time, v.Reason, v.FailedBy)
 		}
-		if v.Status != audit.Done && attempt >= r.cfg.Attempts {
+		if v.Status != audit.Done && v.Status != audit.Skipped && attempt >= r.cfg.Attempts {
 			v.Status = audit.Abandoned
 		}
 	}

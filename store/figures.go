@@ -35,11 +35,12 @@ type KindRate struct {
 }
 
 // Rates gives the bias rates by domain and kind over a window; an open window is the last seven days.
-// An interaction counts once a kind, however many findings of it there are.
+// An interaction counts once a kind, however many findings of it there are. As in trends, bias that was
+// dismissed is not counted, and its interaction stays in N.
 func (f *Figures) Rates(ctx context.Context, w Window) ([]DomainRates, error) {
 	q := f.from("audit_current").current().within(w.resolved(time.Now())).and(analysed)
 	// '#' cannot stand in a taxonomy key, so the three totals ride along as kinds.
-	sql := q.sql(`domain, arrayJoin(arrayConcat(['#n'], if(bias_detected = 1, ['#detected'], []), if(flagged = 1, ['#flagged'], []), bias_types)) AS k, count()`,
+	sql := q.sql(`domain, arrayJoin(arrayConcat(['#n'], if(review = 'dismissed', [], arrayConcat(if(bias_detected = 1, ['#detected'], []), if(flagged = 1, ['#flagged'], []), bias_types)))) AS k, count()`,
 		"GROUP BY domain, k")
 	counts := map[audit.Domain]map[string]uint64{}
 	err := f.each(ctx, "store: rates", sql, q.args, func(r driver.Rows) error {
@@ -58,7 +59,7 @@ func (f *Figures) Rates(ctx context.Context, w Window) ([]DomainRates, error) {
 	var out []DomainRates
 	for d, c := range counts {
 		n := c["#n"]
-		dr := DomainRates{Domain: d, N: n, Detected: RateOf(c["#detected"], n), Flagged: RateOf(c["#flagged"], n)}
+		dr := DomainRates{Domain: d, N: n, Detected: RateOf(c["#detected"], n), Flagged: RateOf(c["#flagged"], n), Kinds: []KindRate{}}
 		for kind, k := range c {
 			if strings.HasPrefix(kind, "#") {
 				continue
@@ -96,7 +97,7 @@ type TopFinding struct {
 }
 
 // TopFindings gives the rules that fired in the response, by severity and then by the number of
-// interactions; rules without one (gates) come last. limit is 1..100.
+// interactions; rules without one (gates) come last. Bias that was dismissed is left out. limit is 1..100.
 func (f *Figures) TopFindings(ctx context.Context, w Window, limit int) ([]TopFinding, error) {
 	const op = "store: top findings"
 	if limit < 1 || limit > 100 {
@@ -115,7 +116,8 @@ func (f *Figures) TopFindings(ctx context.Context, w Window, limit int) ([]TopFi
 		uniqExact(tenant_id, event_id, content_digest) AS n, count() AS findings,
 		e.1 AS e_tenant, e.2 AS e_day, e.3 AS e_id, e.4 AS e_digest, e.5 AS e_side, e.6 AS e_start, e.7 AS e_end`
 	q.table += ` ARRAY JOIN arrayZip(findings.kind, findings.rule, findings.severity, findings.score, findings.side, findings.start, findings.end) AS f`
-	q.and("f.5 = 'output'")
+	in := f.from("audit_current").current().and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To)).and("review = 'dismissed'")
+	q.and("f.5 = 'output'").and("(tenant_id, event_id, content_digest, f.1) NOT IN ("+in.sql("tenant_id, event_id, content_digest, arrayJoin(bias_types)", "")+")", in.args...)
 	sql := inside(q, columns, "GROUP BY rule, kind").sql("rule, kind, n, findings, e_tenant, e_day, e_id, e_digest, top, e_side, e_start, e_end",
 		fmt.Sprintf("ORDER BY top DESC, n DESC, findings DESC, rule LIMIT %d", limit))
 	var top []TopFinding

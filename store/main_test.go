@@ -81,6 +81,7 @@ type event struct {
 	status   audit.Status
 	facts    int
 	reviewed bool
+	review   string // confirmed or dismissed
 }
 
 func (e event) digest() [32]byte { return sha256.Sum256([]byte(e.content)) }
@@ -237,7 +238,7 @@ func (e event) flatRow() row {
 		"version": e.origin().CurrentVersion(max(1, e.facts)), "event_ts": e.at, "broker_ts": e.broker, "trace_id": trace(e.id),
 		"app": e.app, "domain": string(e.domain), "provider": e.provider, "model": e.model, "sensitivity_score": e.sens, "status": "success",
 		"analysis_status": string(e.status), "rule_set": "r1", "cost_micro_usd": int64(2500), "kinds": kinds, "severities": severities, "n_findings": uint16(len(e.findings)), "toxicity": int64(250_000),
-		"human_reviewed": flag(e.reviewed), "topic": "llm.interactions", "partition": e.part, "offset": e.offset,
+		"human_reviewed": flag(e.reviewed), "review": e.review, "topic": "llm.interactions", "partition": e.part, "offset": e.offset,
 	})
 	return out
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"reflect"
 	"strings"
@@ -76,35 +78,81 @@ func WriteTSV(ctx context.Context, w io.Writer, conn driver.Conn, statement stri
 	return err
 }
 
-// WriteJSON runs a statement and writes a JSON object a row and line, keys in the order of columns.
+// WriteJSON runs a statement and writes a JSON object a row and line, keys in the order of columns. What JSON has no
+// number for, NaN and the infinities, is null, as in ClickHouse's own JSON formats. A row is written whole or not at all.
 func WriteJSON(ctx context.Context, w io.Writer, conn driver.Conn, statement string) error {
 	b := bufio.NewWriter(w)
+	var row []byte
 	err := SQL(ctx, conn, statement, func(columns []string, values []any) error {
+		row = row[:0]
 		for i, v := range values {
-			sep := ","
+			sep := byte(',')
 			if i == 0 {
-				sep = "{"
+				sep = '{'
 			}
 			name, err := json.Marshal(columns[i])
 			if err != nil {
 				return err
 			}
-			value, err := json.Marshal(plain(v))
+			value, err := marshal(plain(v))
 			if err != nil {
 				return fmt.Errorf("column %s: %w", columns[i], err)
 			}
-			b.WriteString(sep) //nolint:errcheck // Flush reports it
-			b.Write(name)      //nolint:errcheck // Flush reports it
-			b.WriteByte(':')   //nolint:errcheck // Flush reports it
-			b.Write(value)     //nolint:errcheck // Flush reports it
+			row = append(append(append(append(row, sep), name...), ':'), value...)
 		}
-		_, err := b.WriteString("}\n")
+		_, err := b.Write(append(row, "}\n"...))
 		return err
 	})
 	if ferr := b.Flush(); err == nil {
 		err = ferr
 	}
 	return err
+}
+
+// marshal is json.Marshal with null for floats that JSON cannot hold, however deep they lie.
+func marshal(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	var unsupported *json.UnsupportedValueError
+	if !errors.As(err, &unsupported) {
+		return b, err
+	}
+	return json.Marshal(finite(reflect.ValueOf(v)))
+}
+
+// finite copies what holds floats; the others stay as they are.
+func finite(v reflect.Value) any {
+	switch v.Kind() {
+	case reflect.Float32, reflect.Float64:
+		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() && v.Elem().Kind() != reflect.Struct { // decimals, times and wide integers are structs
+			return finite(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 { // bytes and UUIDs
+			break
+		}
+		out := make([]any, v.Len())
+		for i := range out {
+			out[i] = finite(v.Index(i))
+		}
+		return out
+	case reflect.Map:
+		out := reflect.MakeMapWithSize(reflect.MapOf(v.Type().Key(), reflect.TypeFor[any]()), v.Len())
+		for i := v.MapRange(); i.Next(); {
+			if e := finite(i.Value()); e != nil {
+				out.SetMapIndex(i.Key(), reflect.ValueOf(e))
+			} else {
+				out.SetMapIndex(i.Key(), reflect.Zero(reflect.TypeFor[any]()))
+			}
+		}
+		return out.Interface()
+	case reflect.Invalid:
+		return nil
+	}
+	return v.Interface()
 }
 
 // plain makes a scanned value printable: pointers of Nullable become their value or nil, times get

@@ -89,12 +89,15 @@ type alarmsListCmd struct {
 	storeFlags
 	Tenant string `help:"Only this tenant." placeholder:"NAME"`
 	State  string `help:"Only breaches that are ${enum}." enum:"open,mitigated,resolved,all" default:"all"`
-	Limit  int    `help:"Breaches to list, those that changed last first." default:"100"`
+	Limit  int    `help:"Breaches to list, those that changed last first; 1 or more." default:"100"`
 	JSON   bool   `help:"One JSON object a line." name:"json"`
 }
 
 // Run lists breaches.
 func (cmd *alarmsListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if err := inRange("--limit", cmd.Limit, 1, maxListed); err != nil {
+		return err
+	}
 	s, conn, err := cmd.open(c, engine.Reader)
 	if err != nil {
 		return err
@@ -152,7 +155,7 @@ func printBreaches(out io.Writer, list []audit.Breach, asJSON, ids bool) error {
 	if asJSON {
 		enc := json.NewEncoder(out)
 		for i := range list {
-			if err := enc.Encode(&list[i]); err != nil {
+			if err := enc.Encode(breachJSON(&list[i])); err != nil {
 				return err
 			}
 		}
@@ -175,10 +178,34 @@ func printBreaches(out io.Writer, list []audit.Breach, asJSON, ids bool) error {
 		if kind == "" {
 			kind = "any bias"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%.2f %%\t%.2f – %.2f %%\t%.2f %%\n", name, b.State, b.Reason, b.Tier, b.Tenant, b.Domain, kind,
-			b.Opened.Format(stamp), b.Changed.Format(stamp), b.K, b.N, 100*b.Rate, 100*b.Lower, 100*b.Upper, 100*b.Baseline)
+		of := fmt.Sprintf("%d\t%.2f %%\t%.2f – %.2f %%\t%.2f %%", b.N, 100*b.Rate, 100*b.Lower, 100*b.Upper, 100*b.Baseline)
+		if b.Tier == audit.TierPolicy {
+			of = "–\t–\t–\t–"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", name, b.State, b.Reason, b.Tier, b.Tenant, b.Domain, kind,
+			b.Opened.Format(stamp), b.Changed.Format(stamp), b.K, of)
 	}
 	return t.Flush()
+}
+
+// unrated is a breach of tier policy, which has no rate: what stands for one is null.
+type unrated struct {
+	*audit.Breach
+	N         *uint64  `json:"n"`
+	Rate      *float64 `json:"rate"`
+	Lower     *float64 `json:"lower"`
+	Upper     *float64 `json:"upper"`
+	Baseline  *float64 `json:"baseline"`
+	BaselineN *uint64  `json:"baseline_n"`
+	P         *float64 `json:"p_value"`
+}
+
+// breachJSON is a breach as it is printed.
+func breachJSON(b *audit.Breach) any {
+	if b.Tier == audit.TierPolicy {
+		return unrated{Breach: b}
+	}
+	return b
 }
 
 type alarmsPolicyCmd struct{}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,13 +55,54 @@ func testAlarmsCommands(t *testing.T, dir string, conn driver.Conn) {
 	}
 	from := time.Unix(hour, 0).UTC().AddDate(0, 0, -3).Format(time.RFC3339)
 	var back backtested
-	if r := evenhand(t, "", "alarms", "backtest", "--from", from, "--json", "--data-dir", dir); r.code != 0 || json.Unmarshal([]byte(r.out), &back) != nil || len(back.Episodes) != 1 || back.Episodes[0].Kind != "charter.sex" || back.Hours < 72 || back.Naive["rate > 2 x baseline"] == 0 {
+	if r := evenhand(t, "", "alarms", "backtest", "--from", from, "--json", "--data-dir", dir); r.code != 0 || json.Unmarshal([]byte(r.out), &back) != nil || len(back.Episodes) != 1 || back.Episodes[0].Kind != "charter.sex" || back.Hours < 72 || back.Cells != 1 || back.Naive["rate > 2 x baseline"] == 0 {
 		t.Errorf("%+v", r)
 	}
 	strict := filepath.Join(t.TempDir(), "strict.yaml")
 	write(t, strict, "version: 1\ndefaults: {off: true}\n")
-	if r := evenhand(t, "", "alarms", "backtest", "--from", from, "--policy", strict, "--data-dir", dir); r.code != 0 || !strings.Contains(r.out, "Breaches: 0 in ") {
+	if r := evenhand(t, "", "alarms", "backtest", "--from", from, "--data-dir", dir); r.code != 0 || !strings.Contains(r.out, "\nBreaches: 1 in ") || !strings.Contains(r.out, "\nCells: 1 compared with a baseline, 0 still learning") {
 		t.Errorf("%+v", r)
+	}
+	for _, empty := range [][]string{{"--from", from, "--policy", strict}, {"--from", "2025-01-01", "--to", "2025-02-01"}} {
+		if r := evenhand(t, "", append([]string{"alarms", "backtest", "--data-dir", dir}, empty...)...); r.code != 0 || !strings.HasPrefix(r.out, "There was nothing to look at in ") || strings.Contains(r.out, "Breaches") {
+			t.Errorf("%v: %+v", empty, r)
+		}
+	}
+}
+
+// A breach of tier policy is of findings, not of a rate: what it has not is no zero.
+func TestBreachesWithoutRate(t *testing.T) {
+	at := time.Date(2026, 4, 11, 12, 0, 0, 0, time.UTC)
+	list := []audit.Breach{
+		{ID: audit.ID{1}, Seq: 1, Tier: audit.TierPolicy, State: audit.BreachOpen, Reason: "breached", Tenant: "acme", Domain: audit.HR, Kind: "charter.sex", Opened: at, Changed: at, K: 1},
+		{ID: audit.ID{2}, Seq: 1, Tier: audit.TierRate, State: audit.BreachOpen, Reason: "breached", Tenant: "acme", Domain: audit.HR, Kind: "charter.age", Opened: at, Changed: at, N: 100, Baseline: 0.01},
+	}
+	var table, lines bytes.Buffer
+	if err := errors.Join(printBreaches(&table, list, false, false), printBreaches(&lines, list, true, false)); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"1    open   breached  policy  acme    hr      charter.sex  2026-04-11 12:00  2026-04-11 12:00  1      –    –       –              –\n",
+		"1    open   breached  ticket  acme    hr      charter.age  2026-04-11 12:00  2026-04-11 12:00  0      100  0.00 %  0.00 – 0.00 %  1.00 %\n",
+	} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("%s\nwant %s", table.String(), want)
+		}
+	}
+	d := json.NewDecoder(&lines)
+	for i, want := range []map[string]any{
+		{"n": nil, "k": 1.0, "rate": nil, "lower": nil, "upper": nil, "baseline": nil, "baseline_n": nil, "p_value": nil, "kind": "charter.sex"},
+		{"n": 100.0, "k": 0.0, "rate": 0.0, "lower": 0.0, "upper": 0.0, "baseline": 0.01, "baseline_n": 0.0, "p_value": 0.0, "kind": "charter.age"},
+	} {
+		var got map[string]any
+		if err := d.Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range want {
+			if has, ok := got[key]; !ok || has != value {
+				t.Errorf("line %d: %s is %v, want %v", i, key, has, value)
+			}
+		}
 	}
 }
 

@@ -23,7 +23,8 @@ type alarmsBacktestCmd struct {
 func (alarmsBacktestCmd) Help() string {
 	return `Evaluates every hour of the past as the job would have, with the rates as they are known today, and prints the breaches that would
 have been opened; below, how often naive rules would have fired on the same cells. Nothing is written. Critical findings and
-mitigations are not replayed. The baseline needs rollups from before --from.
+mitigations are not replayed. The baseline needs rollups from before --from; below stands how many cells had one and how many were
+still learning.
 
 Examples:
   evenhand alarms backtest
@@ -38,7 +39,9 @@ type backtested struct {
 	Episodes []alarm.Episode `json:"episodes"`
 	Warnings int             `json:"warning_hours"`
 	Muted    int             `json:"muted_hours"`
-	Naive    map[string]int  `json:"naive"` // alarms of rules of thumb
+	Cells    int             `json:"cells"`    // compared with a baseline, the most in an hour
+	Learning int             `json:"learning"` // whose past was too small for one, the most in an hour
+	Naive    map[string]int  `json:"naive"`    // alarms of rules of thumb
 }
 
 // Run replays.
@@ -67,7 +70,7 @@ func (cmd *alarmsBacktestCmd) Run(ctx context.Context, c *cli, std *stdio) error
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	out := backtested{From: from, To: to, Hours: r.Hours, Episodes: r.Episodes, Warnings: r.Warnings, Muted: r.Muted, Naive: map[string]int{}}
+	out := backtested{From: from, To: to, Hours: r.Hours, Episodes: r.Episodes, Warnings: r.Warnings, Muted: r.Muted, Cells: r.Cells, Learning: r.Learning, Naive: map[string]int{}}
 	for i, rule := range alarm.NaiveRules {
 		out.Naive[rule.Name] = len(r.Naive[i])
 	}
@@ -105,6 +108,11 @@ func (cmd *alarmsBacktestCmd) window(now time.Time) (from, to time.Time, err err
 }
 
 func printBacktest(out io.Writer, r *backtested) {
+	if len(r.Episodes)+r.Cells+r.Learning == 0 {
+		fmt.Fprintf(out, "There was nothing to look at in %d hours: the rollups hold no analysed interactions from %s to %s, or the policies switch their cells off\n",
+			r.Hours, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
+		return
+	}
 	const stamp = "2006-01-02 15:04"
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "TENANT\tDOMAIN\tKIND\tTIER\tREASON\tWINDOW FROM\tOPENED\tDELAY\tRESOLVED\tFOUND\tOF\tRATE\tWILSON 95 %\tBASELINE")
@@ -121,7 +129,8 @@ func printBacktest(out io.Writer, r *backtested) {
 			e.From.Format(stamp), e.Opened.Format(stamp), e.DelayHours, resolved, e.K, e.N, 100*e.Rate, 100*e.Lower, 100*e.Upper, 100*e.Baseline)
 	}
 	_ = t.Flush()
-	fmt.Fprintf(out, "\nBreaches: %d in %d hours; %d warnings (cells and hours), %d muted\n\nThe same cells under naive rules:\n", len(r.Episodes), r.Hours, r.Warnings, r.Muted)
+	fmt.Fprintf(out, "\nBreaches: %d in %d hours; %d warnings (cells and hours), %d muted\n", len(r.Episodes), r.Hours, r.Warnings, r.Muted)
+	fmt.Fprintf(out, "Cells: %d compared with a baseline, %d still learning (the most in an hour)\n\nThe same cells under naive rules:\n", r.Cells, r.Learning)
 	for _, rule := range alarm.NaiveRules {
 		fmt.Fprintf(out, "  %6d  %s\n", r.Naive[rule.Name], rule.Name)
 	}

@@ -49,6 +49,7 @@ func TestFaultsOfTheCommandLineAreNamed(t *testing.T) {
 		{"scan --domain law", 2, `evenhand: --domain: "law" is not one of general, hr, finance, healthcare, education` + "\n"},
 		{"run --roles cook", 2, `evenhand: --roles: "cook" is not one of pipeline, api, analyzer, jobs, remediation, judge` + "\n"},
 		{"--set nope=1 --set broker.port=-1 up", 2, "evenhand: settings:\n  --set nope=1: wants key=value with a known key"},
+		{"--set data_dir= config", 2, "evenhand: data_dir: is empty; name a folder, or leave it out for "},
 		{"--set kafka.partitions=x config", 2, "evenhand: kafka.partitions: wants a whole number\n"},
 		{"--set kafka.tenant_topics=acme config", 2, `evenhand: kafka.tenant_topics: "acme" is not TOPIC=TENANT, such as acme.llm.interactions=acme` + "\n"},
 		{"--set kafka.tenant_topics=llm.interactions=acme config", 2, "evenhand: kafka.tenant_topics: llm.interactions is a topic that all tenants share\n"},
@@ -58,6 +59,14 @@ func TestFaultsOfTheCommandLineAreNamed(t *testing.T) {
 		{"up --http 0.0.0.0:8787", 2, "http.api_key: 0.0.0.0:8787 is reachable from outside this machine"},
 		{"up --http 127.0.0.1:http-alt", 2, "is not a port"},
 		{"evaluate --mode guess text", 2, `mode: "guess" is not one of deterministic, llm, both`},
+		{"decisions list --kind bla", 2, `--kind must be one of "","gate","review_claim","breach","seal_plan","rule_promotion" but got "bla"`},
+		{"decisions list --limit=-1", 2, "evenhand: --limit: -1 is not in 1..100000\n"},
+		{"alarms list --limit=-1", 2, "evenhand: --limit: -1 is not in 1..100000\n"},
+		{"tickets list --limit=-1", 2, "evenhand: --limit: -1 is not in 0..100000\n"},
+		{"gates list --limit 0", 2, "evenhand: --limit: 0 is not in 1..200\n"},
+		{"gates list --limit 500", 2, "evenhand: --limit: 500 is not in 1..200\n"},
+		{"scan --workers=-1", 2, "evenhand: --workers: -1 is not in 0..1024\n"},
+		{"taxonomy put Foo --severity 9", 2, "  biasKey: want lower_snake_case with at most one dot, 64 characters at most\n  severityLevel: 9 is not in 1..5\n"},
 		{"rules explain no.such.rule", 1, `no rule "no.such.rule"; 'evenhand rules list' shows all`},
 		{"rules list --kind nope", 2, `no rule is of kind "nope"; there are charter.age, `},
 		{"emit /no/such/file", 1, "open /no/such/file: "},
@@ -142,6 +151,34 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// Whoever has tried a page of docs/ has its variables in the shell.
+func TestVariablesOfApplicationsAreLetBe(t *testing.T) {
+	name := regexp.MustCompile(`EVENHAND_[A-Z_]+`)
+	n := 0
+	for _, pattern := range []string{"*.sh", "*.py", "*.yaml", "*/*.sh", "*/*.mjs"} {
+		files, err := filepath.Glob("../../tools/clients/" + pattern) // what docs/ shows
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range name.FindAllString(string(b), -1) {
+				t.Setenv(v, "x")
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		t.Fatal("no page shows a variable")
+	}
+	command(t, "", "config").says(t, 0, "http.addr", "")
+	t.Setenv("EVENHAND_KAFKA_BROKER", "a:1")
+	command(t, "", "config").says(t, 2, "", "EVENHAND_KAFKA_BROKER: no such setting")
+}
+
 func TestEvaluate(t *testing.T) {
 	text := "He is too old to learn."
 	file := filepath.Join(t.TempDir(), "e.json")
@@ -208,7 +245,7 @@ rules:
 `)
 	}
 	pack("He is too old to learn.")
-	command(t, "", "rules", "test", "--dir", dir).says(t, 0, "test: 1 pack, 1 rule, 2 sentences, 0 faults\n", "")
+	command(t, "", "rules", "test", "--dir", dir).says(t, 0, "test: 1 pack, 1 rule, 2 sentences, 0 faults\n", "charter.age.en is a shipped pack")
 	command(t, "", "rules", "list", "--dir", dir).says(t, 0, "1 rule\n", "")
 	pack("He learns.")
 	command(t, "", "rules", "test", "--dir", dir).says(t, 3, "1 fault\n", "")
@@ -224,7 +261,7 @@ func TestRatesTable(t *testing.T) {
 			kind("charter.sex", 4), kind("charter.age", 2), kind("charter.birth", 1), kind("charter.race", 1), kind("charter.colour", 1), kind("terms.age", 1)}},
 		{Domain: audit.General, Detected: store.RateOf(1, 20), Flagged: store.RateOf(0, 20), Kinds: []store.KindRate{kind("charter.age", 1), kind("terms.age", 1)}},
 	}
-	top := []store.TopFinding{{Rule: "age.capability", Severity: audit.High, Interactions: 2, Evidence: "too old\nto learn", EventID: "e1"}, {Rule: "sex.role", Severity: audit.Low, Interactions: 1, EventID: "e2"}}
+	top := []store.TopFinding{{Rule: "classifier.encoder", Kind: "charter.age", Severity: audit.High, Interactions: 2, Evidence: "too old\nto learn", EventID: "e1"}, {Rule: "classifier.encoder", Kind: "charter.sex", Severity: audit.Low, Interactions: 1, EventID: "e2"}}
 	for atLeast, want := range map[int]string{
 		2: `DOMAIN   CHARACTERISTIC   FOUND  ANALYSED  RATE    WILSON 95 %
 hr       any bias         9      20        45.0 %  25.8 – 65.8 %
@@ -238,9 +275,9 @@ general  any bias         1      20        5.0 %   0.9 – 23.6 %
          terms.age        1      20        5.0 %   0.9 – 23.6 %
 
 Top findings
-RULE            SEVERITY  INTERACTIONS  EVIDENCE (newest of the strongest)  EVENT
-age.capability  HIGH      2             "too old\nto learn"                 e1
-sex.role        LOW       1             (text dropped)                      e2
+RULE                KIND         SEVERITY  INTERACTIONS  EVIDENCE (newest of the strongest)  EVENT
+classifier.encoder  charter.age  HIGH      2             "too old\nto learn"                 e1
+classifier.encoder  charter.sex  LOW       1             (text dropped)                      e2
 `,
 		5: "         … and 6 kinds    < 5\n",
 		1: "         terms.age        1      20        5.0 %   0.9 – 23.6 %\ngeneral",

@@ -90,14 +90,17 @@ Examples:
 
 type decisionsListCmd struct {
 	storeFlags
-	Kind  string        `help:"Only this kind: gate, review_claim, breach, seal_plan, rule_promotion." placeholder:"KIND"`
+	Kind  string        `help:"Only this kind: gate, review_claim, breach, seal_plan, rule_promotion." placeholder:"KIND" enum:",gate,review_claim,breach,seal_plan,rule_promotion" default:""`
 	Last  time.Duration `help:"Only what was decided in a window that ends now; all when not given." placeholder:"DURATION"`
-	Limit int           `help:"Keys to list, the newest first." default:"100"`
+	Limit int           `help:"Keys to list, the newest first; 1 or more." default:"100"`
 	JSON  bool          `help:"Print JSON." name:"json"`
 }
 
 // Run lists keys.
 func (cmd *decisionsListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if err := inRange("--limit", cmd.Limit, 1, maxListed); err != nil {
+		return err
+	}
 	s, conn, err := cmd.open(c, engine.Reader)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,8 +14,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/join"
 	"github.com/evenhand/evenhand/store"
 )
 
@@ -26,7 +29,7 @@ type dlqCmd struct {
 
 // dlqFlags choose rejected messages.
 type dlqFlags struct {
-	Reason []string `help:"Only this reason, such as tenant_missing; repeatable." placeholder:"CODE"`
+	Reason []string `help:"Only this reason, such as tenant_missing; repeatable. docs/events.md lists them." placeholder:"CODE"`
 	Tenant string   `help:"Only this tenant." placeholder:"NAME"`
 	Since  string   `help:"Only what came since: an age such as 24h, a day or an RFC 3339 time." placeholder:"WHEN"`
 }
@@ -34,6 +37,35 @@ type dlqFlags struct {
 func (f dlqFlags) filter(now time.Time) (store.RejectedFilter, error) {
 	since, err := parseSince(f.Since, now)
 	return store.RejectedFilter{Reasons: f.Reason, Tenant: f.Tenant, Since: since}, err
+}
+
+// knownReasons are those of docs/events.md.
+var knownReasons = []string{
+	ingest.BadJSON, ingest.InvalidUTF8, ingest.TooDeep, ingest.TooLarge, ingest.DuplicateKey, ingest.UnknownField, ingest.WrongType, ingest.BadValue,
+	ingest.MissingField, ingest.AliasConflict, ingest.EventTime, ingest.TenantMissing, ingest.TenantMismatch, join.BadFormat, ingest.NoInteraction,
+	"store_refused", "judge_request", "judge_error",
+}
+
+// known holds that there are such reasons: of this version, or in the store, of whatever version.
+func (f dlqFlags) known(ctx context.Context, st *store.Store) error {
+	reasons := slices.Clone(knownReasons)
+	unknown := func(r string) bool { return !slices.Contains(reasons, r) }
+	if !slices.ContainsFunc(f.Reason, unknown) {
+		return nil
+	}
+	there, err := st.RejectedCounts(ctx, store.RejectedFilter{})
+	if err != nil {
+		return err
+	}
+	for _, c := range there {
+		if unknown(c.Reason) {
+			reasons = append(reasons, c.Reason)
+		}
+	}
+	if i := slices.IndexFunc(f.Reason, unknown); i >= 0 {
+		return &settingsError{fmt.Errorf("--reason: %q is not one of %s", f.Reason[i], strings.Join(reasons, ", "))}
+	}
+	return nil
 }
 
 // parseSince reads an age, a day or a time; "" is the beginning.
@@ -98,6 +130,9 @@ func (cmd *dlqListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	defer func() { _ = conn.Close() }()
 	st := store.New(conn, s.ClickHouse.Database)
+	if err := cmd.known(ctx, st); err != nil {
+		return err
+	}
 	counts, err := st.RejectedCounts(ctx, f)
 	if err != nil {
 		return err
@@ -113,7 +148,7 @@ func (cmd *dlqListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		for _, c := range counts {
 			total += c.Count
 		}
-		return printJSON(std.out, map[string]any{"total": total, "reasons": counts, "messages": rows})
+		return printJSON(std.out, map[string]any{"total": total, "reasons": orEmpty(counts), "messages": orEmpty(rows)})
 	}
 	printRejected(std.out, counts, rows)
 	return nil

@@ -58,6 +58,15 @@ func TestReplayOfDeadLetters(t *testing.T) {
 	if out := must(t, "", "dlq", "list", "--data-dir", dir, "--tenant", "nobody"); out != "Nothing was rejected.\n" {
 		t.Errorf("%s", out)
 	}
+	for _, cmd := range []string{"list", "replay"} { // an unknown reason is a mistake, not an empty result
+		r := evenhand(t, "", "dlq", cmd, "--data-dir", dir, "--reason", "bad_json", "--reason", "bad_jsn")
+		if r.code != 2 || !strings.Contains(r.err, `--reason: "bad_jsn" is not one of bad_json, invalid_utf8, `) {
+			t.Errorf("%s: %+v", cmd, r)
+		}
+	}
+	if out := must(t, "", "dlq", "list", "--data-dir", dir, "--reason", "too_deep"); out != "Nothing was rejected.\n" {
+		t.Errorf("%s", out)
+	}
 	place := placeOf(&list.Messages[0]).String()
 	out = must(t, "", "dlq", "show", place, "--data-dir", dir)
 	if !strings.Contains(out, place) || !strings.Contains(out, "present") || strings.Contains(out, "secret words") {

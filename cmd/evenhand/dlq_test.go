@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,15 @@ func TestPlacesAndTimesOfTheCommandLine(t *testing.T) {
 		"dlq replay 1/2 y": `"y" is not`, "dlq list --limit=-1": "--limit: -1",
 	} {
 		command(t, "", strings.Fields(args)...).says(t, 2, "", want)
+	}
+	command(t, "", "sql", " ").says(t, 2, "", "evenhand: QUERY: is empty; it wants one SELECT, SHOW, DESCRIBE or EXPLAIN\n")
+	for query, clause := range map[string]string{"SELECT 1 INTO  OUTFILE '/tmp/x.csv'": "INTO OUTFILE", "SELECT 1\nformat CSV;": "format CSV;"} {
+		command(t, "", "sql", query).says(t, 2, "", "evenhand: QUERY: "+clause+" has no effect here: the output is tab-separated, or JSON with --json, and goes where you redirect it\n")
+	}
+	for _, query := range []string{"SELECT count() FROM t WHERE response LIKE '%into outfile%'", "SELECT format FROM t ORDER BY format DESC"} {
+		if clause := clientClause.FindString(query); clause != "" {
+			t.Errorf("%s: %q", query, clause)
+		}
 	}
 	command(t, "", "dlq", "list").says(t, 1, "", "no 'evenhand up' runs on")
 }
@@ -176,5 +186,25 @@ func TestReplayCountsWhatItLeaves(t *testing.T) {
 	got, _ := json.Marshal(r.out)
 	if want := `{"selected":5,"sent":2,"repeated":1,"not_sent":{"text_dropped":1,"too_large":1},"dry_run":false}`; string(got) != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+// The reasons that the commands know are those of the page on dead letters.
+func TestReasonsAreThoseOfTheDocs(t *testing.T) {
+	page, err := os.ReadFile("../../docs/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| reason | meaning |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var told []string
+	for row := range strings.SplitSeq(table, "\n") {
+		for _, code := range regexp.MustCompile("`([a-z_0-9]+)`").FindAllStringSubmatch(strings.Split(row, "|")[1], -1) {
+			told = append(told, code[1])
+		}
+	}
+	slices.Sort(told)
+	if known := slices.Sorted(slices.Values(knownReasons)); !slices.Equal(told, known) {
+		t.Errorf("the page tells %v, the commands know %v", told, known)
 	}
 }

@@ -91,6 +91,10 @@ func (cmd *dlqReplayCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	st := store.New(conn, s.ClickHouse.Database)
+	if err := cmd.known(ctx, st); err != nil {
+		return err
+	}
 	if err := s.findBrokers(); err != nil {
 		return err
 	}
@@ -101,7 +105,6 @@ func (cmd *dlqReplayCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	defer func() { _ = producer.Close(context.WithoutCancel(ctx)) }()
-	st := store.New(conn, s.ClickHouse.Database)
 	r := newReplayRun(cmd, st, producer.Produce)
 	if err := r.resume(cmd.stateFile(s)); err != nil {
 		return err

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -35,7 +37,7 @@ func (cmd *doctorCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	d := defaultSettings()
 	d.ClickHouse.Addr = nil
-	s, err := c.load(d)
+	s, err := c.loadWhole(d, allRoles, false)
 	var out []diagnosis
 	add := func(what string, err error, fine string) {
 		if err != nil {
@@ -46,8 +48,12 @@ func (cmd *doctorCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	add("settings", err, "all keys are known and in range")
 	if err == nil {
-		packs, perr := packsFlags{}.load()
-		add("rule packs", perr, count(len(packs), "pack"))
+		packs, own, perr := packsFlags{}.inForce(c)
+		fine := count(len(packs), "pack")
+		if s.Rules.Dir != "" {
+			fine += fmt.Sprintf(", %d of them of rules.dir", len(own))
+		}
+		add("rule packs", perr, fine)
 		if len(s.Kafka.Brokers) > 0 || len(s.ClickHouse.Addr) > 0 {
 			out = append(out, outside(ctx, s)...)
 		} else {
@@ -84,18 +90,9 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 	} else {
 		add("ok", "engine library", lib)
 	}
-	if err := os.MkdirAll(s.DataDir, 0o700); err != nil {
-		add("bad", "data folder", fmt.Sprintf("%v; choose another with --data-dir", err))
+	d := dataFolder(s.DataDir)
+	if out = append(out, d); d.State == "bad" {
 		return out
-	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(s.DataDir, &disk); err == nil {
-		free := int64(disk.Bavail) * int64(disk.Bsize) >> 20 //nolint:unconvert // the types differ by platform
-		state := "ok"
-		if free < 2048 {
-			state = "warn"
-		}
-		add(state, "data folder", fmt.Sprintf("%s, %d MiB free", s.DataDir, free))
 	}
 	r, running := findRunning(s.DataDir)
 	if !running {
@@ -125,6 +122,38 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 	k.Brokers = []string{r.Kafka}
 	out = append(out, topicsState(ctx, k, s))
 	return out
+}
+
+// dataFolder tells whether 'up' can write to the folder, or make it; it leaves nothing behind.
+func dataFolder(dir string) diagnosis {
+	at := dir // or what is there of it
+	for {
+		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(at) == at {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	probe, err := os.CreateTemp(at, ".evenhand-doctor-*")
+	if err != nil {
+		return diagnosis{"bad", "data folder", fmt.Sprintf("%s cannot be written: %v; choose another with --data-dir", dir, errors.Unwrap(err))}
+	}
+	_ = probe.Close()
+	if err := os.Remove(probe.Name()); err != nil {
+		return diagnosis{"bad", "data folder", err.Error()}
+	}
+	made := ""
+	if at != dir {
+		made = "; 'evenhand up' makes it"
+	}
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(at, &disk); err != nil {
+		return diagnosis{"ok", "data folder", dir + made}
+	}
+	state, free := "ok", int64(disk.Bavail)*int64(disk.Bsize)>>20 //nolint:unconvert // the types differ by platform
+	if free < 2048 {
+		state = "warn"
+	}
+	return diagnosis{state, "data folder", fmt.Sprintf("%s, %d MiB free%s", dir, free, made)}
 }
 
 // outside looks at what 'evenhand run' needs.

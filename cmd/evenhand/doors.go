@@ -84,15 +84,23 @@ func (d *doors) send(ctx context.Context, method, path string, body any, headers
 // refusal is the error that an answer tells. It closes the answer.
 func (d *doors) refusal(res *http.Response) error {
 	defer func() { _ = res.Body.Close() }()
-	var answer struct {
+	b, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	if err := told(b); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s answered %s", d.base, res.Status)
+}
+
+// told is the error in an answer of the doors, nil where it tells none.
+func told(answer []byte) error {
+	var a struct {
 		Error struct {
 			Code, Message string
 			Details       json.RawMessage
 		}
 	}
-	b, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	if json.Unmarshal(b, &answer) != nil || answer.Error.Message == "" {
-		return fmt.Errorf("%s answered %s", d.base, res.Status)
+	if json.Unmarshal(answer, &a) != nil || a.Error.Message == "" {
+		return nil
 	}
-	return fmt.Errorf("%s: %s %s", answer.Error.Code, answer.Error.Message, answer.Error.Details)
+	return fmt.Errorf("%s: %s %s", a.Error.Code, a.Error.Message, a.Error.Details)
 }

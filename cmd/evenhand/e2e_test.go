@@ -26,6 +26,11 @@ var cardInLog = regexp.MustCompile(`(?:^|\D)4111(?:\D|$)|1111\D?1111`)
 // rates and rows of the specification's table.
 func TestInteractionsInVerdictsOut(t *testing.T) {
 	u := startUp(t, t.TempDir())
+	for _, args := range []string{"rates --json", "dlq list --json", "keys list --json"} { // of nothing: empty lists
+		if out := must(t, "", append(strings.Fields(args), "--data-dir", u.dir)...); strings.Contains(out, "null") || !strings.Contains(out, "[]") {
+			t.Errorf("%s\n%s", args, out)
+		}
+	}
 	file := filepath.Join(t.TempDir(), "in.jsonl")
 	id := audit.DeriveID("e2e").String()
 	write(t, file, fmt.Sprintf(`{"id":%q,"tenant_id":"acme","domain":"hr","trace_id":%q,"user_id":"u-1","prompt":"Who should lead?","response":"Women are too emotional to lead.","provider":"openai","model":"gpt-4o"}
@@ -97,6 +102,16 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 		if !strings.Contains(out, "WILSON") || !strings.Contains(out, "Women are too emotional") {
 			t.Errorf("%s", out)
 		}
+		if r := evenhand(t, "", "rates", "--data-dir", u.dir, "--json"); r.code != 0 || r.err != "" {
+			t.Errorf("%+v", r)
+		}
+		var figures map[string]any
+		for _, empty := range [][]string{{"--tenant", "typo-tenant"}, {"--last", "0h"}} {
+			r := evenhand(t, "", append([]string{"rates", "--json", "--data-dir", u.dir}, empty...)...)
+			if r.code != 0 || !strings.HasPrefix(r.err, "no interactions") || json.Unmarshal([]byte(r.out), &figures) != nil {
+				t.Errorf("%v: %+v", empty, r)
+			}
+		}
 	})
 	t.Run("doors", func(t *testing.T) {
 		code, body := u.post("/analyze-bias", "application/json", `{"llm_response":"Women are too emotional to lead.","original_query":"q","query_context":{"domain":"hr"},"user_id":"u","tenant_id":"acme","llm_model":"m"}`)
@@ -117,6 +132,14 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 	t.Run("doctor", func(t *testing.T) {
 		if r := evenhand(t, "", "doctor", "--data-dir", u.dir); r.code != 0 || !strings.Contains(r.out, "the account api sees the tenant that a query names, and nothing without") {
 			t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
+		}
+	})
+	t.Run("what is wrong with a query", func(t *testing.T) {
+		for q, want := range map[string]string{
+			"SELECT * FROM nosuch": "ClickHouse code 60: Unknown table expression identifier 'nosuch'",
+			"SELECT cuont()":       "Function with name `cuont` does not exist. In scope SELECT cuont(). Maybe you meant: ['",
+		} {
+			evenhand(t, "", "sql", "--data-dir", u.dir, q).says(t, 1, "", want)
 		}
 	})
 	t.Run("read only", func(t *testing.T) {
@@ -225,7 +248,7 @@ func TestKillNineLosesNothing(t *testing.T) {
 	dir, rounds := t.TempDir(), 4
 	var all strings.Builder
 	at := time.Now().UTC().Format(time.RFC3339)
-	for i := range 4000 { // with a time of their own: a stamped one would make other content of a second emit
+	for i := range 4000 { // with a time of their own: without one, what is sent again after midnight is a second row
 		fmt.Fprintf(&all, `{"id":"e%d","tenant_id":"acme","timestamp":%q,"prompt":"p","response":"answer %d: she is a good engineer"}`+"\n", i, at, i)
 	}
 	file := filepath.Join(t.TempDir(), "in.jsonl")
@@ -259,6 +282,40 @@ func TestKillNineLosesNothing(t *testing.T) {
 		t.Errorf("%d rows", got)
 	}
 	t.Log(u.checked())
+}
+
+// Events with ids and without times, sent again through every door: one each, with one content. (Not rows: those of
+// another day are others.)
+func TestSentAgainIsTheSameEvent(t *testing.T) {
+	const event = `{"id":"retry-1","tenant_id":"rt","response":"same"}`
+	u := startUp(t, t.TempDir())
+	for range 2 {
+		res, err := http.Post(u.HTTP+"/v1/interactions", "application/json", strings.NewReader(event))
+		if err != nil || res.StatusCode != http.StatusAccepted {
+			t.Fatal(err, res)
+		}
+		_ = res.Body.Close()
+	}
+	file := filepath.Join(t.TempDir(), "rt.jsonl")
+	write(t, file, event+"\n"+`{"id":"retry-2","tenant_id":"rt","response":"same"}`+"\n")
+	for _, more := range [][]string{nil, {"--restart"}, {"--to", u.HTTP}} {
+		must(t, "", append([]string{"emit", file, "--data-dir", u.dir, "--quiet"}, more...)...)
+	}
+	produceRaw(t, u.Kafka, map[string]string{"": event})
+	eventually(t, "nine deliveries", func() error {
+		if n := u.count("SELECT sum(rows) AS n FROM ingest_batches FINAL"); n != 9 {
+			return fmt.Errorf("%d rows", n)
+		}
+		return nil
+	})
+	for query, want := range map[string]int{
+		"SELECT uniqExact(event_id, content_digest) AS n FROM interactions": 2,
+		"SELECT uniqExact(event_id) AS n FROM interactions":                 2,
+	} {
+		if got := u.count(query); got != want {
+			t.Errorf("%s: %d, want %d", query, got, want)
+		}
+	}
 }
 
 // Two processes on one folder, a port that is taken, a library that is not there: each says what to do.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,7 +30,7 @@ import (
 type emitCmd struct {
 	File    string            `arg:"" optional:"" help:"NDJSON, JSON array or CSV file; - or nothing reads stdin." default:"-"`
 	Format  string            `help:"Format of the input: auto (by name, then content), ndjson, json, csv." enum:"auto,ndjson,json,csv" default:"auto"`
-	Map     map[string]string `help:"Field of the input that becomes a field of the event; repeatable." placeholder:"FROM=TO" mapsep:"none"`
+	Map     map[string]string `help:"Field of the input that becomes a field of the event; repeatable. Both must exist: in some line, in the event." placeholder:"FROM=TO" mapsep:"none"`
 	Field   map[string]string `help:"Value for a field that the input does not have; repeatable." placeholder:"NAME=VALUE" mapsep:"none"`
 	Tenant  string            `help:"Tenant of events that name none." placeholder:"NAME"`
 	Domain  string            `help:"Domain of events that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
@@ -37,15 +38,15 @@ type emitCmd struct {
 	To      string            `help:"Send over HTTP to this address instead of Kafka." placeholder:"URL"`
 	Token   string            `help:"File that holds a token or API key for --to; else EVENHAND_TOKEN, else http.api_key." name:"token-file" placeholder:"FILE" env:"EVENHAND_TOKEN_FILE"`
 	DataDir string            `help:"Find the running 'evenhand up' of this data folder." placeholder:"DIR"`
-	Batch   int               `help:"Events a request." default:"500"`
+	Batch   int               `help:"Events a request, in at most 9 MB." default:"500"`
 	Resume  string            `help:"Remember progress here and go on from it (default: .NAME.emit beside the file)." placeholder:"FILE"`
 	Restart bool              `help:"Forget remembered progress and send all."`
 	Quiet   bool              `help:"No progress." short:"q"`
 }
 
 func (emitCmd) Help() string {
-	return `Where to: --to URL, else the running 'evenhand up', else kafka.brokers. Every line is checked first; a bad line is named,
-not sent, and the exit status is 3. An interrupted run goes on where it stopped; lines without an id get the same one again.
+	return `Where to: --to URL, else the running 'evenhand up', else kafka.brokers. Every line is checked first; a bad line, or one
+of more than 899,700 bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped; lines without an id get the same one again.
 
 Examples:
   evenhand emit examples/interactions.jsonl
@@ -57,7 +58,7 @@ Examples:
 // resumeState is what a resume file holds.
 type resumeState struct {
 	Seed  string    `json:"seed"`  // of ids for lines without one
-	Begun time.Time `json:"begun"` // time of lines without one
+	Begun time.Time `json:"begun"` // time of lines that tell none
 	Lines int       `json:"lines"` // acknowledged
 }
 
@@ -74,6 +75,7 @@ type event struct {
 	id     string
 	tenant string // as the line names it; "" leaves it to the receiver
 	value  []byte
+	timed  bool // it tells its time, by itself or by its id
 }
 
 // Run emits the input.
@@ -88,6 +90,10 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.Batch < 1 || cmd.Batch > 10_000 {
 		return &settingsError{fmt.Errorf("--batch: %d is not in 1..10000", cmd.Batch)}
 	}
+	seek, err := newSought(cmd.Map)
+	if err != nil {
+		return err
+	}
 	in, size, closeIn, err := cmd.open(ctx, std)
 	if err != nil {
 		return err
@@ -97,7 +103,7 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if err != nil {
 		return err
 	}
-	out, err := cmd.sender(s)
+	out, err := cmd.sender(s, state.Begun)
 	if err != nil {
 		return err
 	}
@@ -108,16 +114,28 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if err != nil {
 		return err
 	}
+	if err := seek.ahead(rows, cmd); err != nil {
+		return err
+	}
 	if s.Tenant.Default == "" {
 		s.Tenant.Default = "default" // the receiver decides; here it only lets the line pass the check
 	}
-	check := ingest.NewDecoder(s.decoder())
+	decoder := s.decoder()
+	decoder.Limits.Message = min(maxLine, cmp.Or(decoder.Limits.Message, maxLine))
+	check := ingest.NewDecoder(decoder)
 	bar := newProgress(std.err, size, cmd.Quiet)
-	run := &emitRun{cmd: cmd, out: out, state: state, path: path, bar: bar, errw: std.err}
+	run := &emitRun{cmd: cmd, out: out, state: state, path: path, bar: bar, errw: std.err, seek: seek}
 	err = run.all(ctx, rows, check, counted)
 	bar.done()
 	return run.report(std, err)
 }
+
+// Bytes of one event, so that key and headers fit beside it on every way, and of a batch that is sent at once, whatever
+// --batch says: doors take 16 MiB a request.
+const (
+	maxLine  = kafkaconn.MaxMessage - 300
+	maxBatch = 8 << 20
+)
 
 // emitRun is one run's progress.
 type emitRun struct {
@@ -127,6 +145,7 @@ type emitRun struct {
 	path      string
 	bar       *progress
 	errw      io.Writer
+	seek      *sought
 	sent, bad int
 	skipped   int
 	last      int // last line read
@@ -134,13 +153,14 @@ type emitRun struct {
 
 func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder, counted *countingReader) error {
 	var batch []event
+	var size int // of the batch
 	flush := func() error {
 		if len(batch) > 0 {
 			if err := r.out.send(ctx, batch); err != nil {
 				return err
 			}
 			r.sent += len(batch)
-			batch = batch[:0]
+			batch, size = batch[:0], 0
 		}
 		r.state.Lines = r.last
 		return r.save()
@@ -158,11 +178,20 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 		}
 		row, line, err := rows.next()
 		if errors.Is(err, io.EOF) {
-			return flush()
+			if fault := r.seek.fault(); fault != nil && r.sent == 0 {
+				return fault
+			} else if err := flush(); err != nil {
+				return err
+			} else {
+				return fault
+			}
 		}
 		var bad *rowError
 		if err != nil && !errors.As(err, &bad) {
 			return errors.Join(flush(), err)
+		}
+		if bad == nil {
+			r.seek.look(row)
 		}
 		r.last = line
 		if line <= r.state.Lines {
@@ -172,7 +201,7 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 		if bad == nil {
 			var ev event
 			if ev, err = r.cmd.event(row, line, r.state, check); err == nil {
-				batch = append(batch, ev)
+				batch, size = append(batch, ev), size+len(ev.value)
 			}
 		}
 		if err != nil {
@@ -181,7 +210,7 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 				r.bar.say(fmt.Sprintf("line %d: %v", line, err))
 			}
 		}
-		if len(batch) >= r.cmd.Batch {
+		if len(batch) >= r.cmd.Batch || size >= maxBatch {
 			if err := flush(); err != nil {
 				return err
 			}
@@ -284,7 +313,7 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 	}
 	maps.Copy(row, moved)
 	fill := func(name string, v any) {
-		if _, ok := row[name]; !ok && v != "" {
+		if old := row[name]; (old == nil || old == "") && v != "" { // as the event has it: null and "" are absent
 			row[name] = v
 		}
 	}
@@ -294,22 +323,27 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 	fill("tenant_id", cmd.Tenant)
 	fill("domain", cmd.Domain)
 	fill("application", cmd.App)
-	fill("id", audit.DeriveID("emit", st.Seed, fmt.Sprint(line)).String())
-	fill("timestamp", st.Begun.Format("2006-01-02T15:04:05.000Z07:00"))
+	if id := row["id"]; id == nil || id == "" {
+		row["id"] = audit.DeriveID("emit", st.Seed, fmt.Sprint(line)).String()
+		fill("timestamp", st.Begun.Format(timeFormat)) // who sends the line in another run sends another event
+	}
 	if cmd.Map != nil {
 		cmd.keepForeign(row)
 	}
-	value, err := json.Marshal(row)
-	if err != nil {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // <, > and & would have six bytes each
+	if err := enc.Encode(row); err != nil {
 		return event{}, err
 	}
+	value := bytes.TrimSpace(b.Bytes())
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	in, rej := check.Decode(sources.Record{Time: now, Value: value}, audit.Origin{Topic: "emit", BrokerTime: now})
 	if rej != nil {
 		return event{}, fmt.Errorf("%s: %s", rej.Reason, rej.Detail)
 	}
 	tenant, _ := row["tenant_id"].(string)
-	return event{line: line, id: in.ID.String(), tenant: tenant, value: value}, nil
+	return event{line: line, id: in.ID.String(), tenant: tenant, value: value, timed: !in.TimeAssumed}, nil
 }
 
 // keepForeign moves fields that the event does not know under metadata: with --map the input is
@@ -336,7 +370,10 @@ func (cmd *emitCmd) keepForeign(row map[string]any) {
 	row["metadata"] = foreign
 }
 
-func (cmd *emitCmd) sender(s settings) (sender, error) {
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
+
+// sender connects nothing yet. begun goes with events that tell no time.
+func (cmd *emitCmd) sender(s settings, begun time.Time) (sender, error) {
 	if cmd.To != "" {
 		credential, bound, err := credentialOf(s, cmd.Token)
 		if err != nil {
@@ -355,12 +392,13 @@ func (cmd *emitCmd) sender(s settings) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kafkaSender{p: p, brokers: strings.Join(s.Kafka.Brokers, ",")}, nil
+	return &kafkaSender{p: p, brokers: strings.Join(s.Kafka.Brokers, ","), begun: begun}, nil
 }
 
 type kafkaSender struct {
 	p       *kafkaconn.Producer
 	brokers string
+	begun   time.Time
 }
 
 func (k *kafkaSender) to() string   { return k.brokers }
@@ -371,6 +409,9 @@ func (k *kafkaSender) send(ctx context.Context, batch []event) error {
 	ms := make([]kafka.Message, len(batch))
 	for i, e := range batch {
 		ms[i] = kafka.Message{Topic: kafkaconn.Interactions, Key: []byte(e.id), Value: e.value}
+		if !e.timed { // beside the event: in it, a run that sends the line again would send other content
+			ms[i].Headers = []kafka.Header{{Key: ingest.HeaderEventTime, Value: []byte(k.begun.Format(timeFormat))}}
+		}
 	}
 	for {
 		err := k.p.Produce(ctx, ms)

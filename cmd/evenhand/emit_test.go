@@ -74,6 +74,8 @@ func TestEmitReadsEveryFormat(t *testing.T) {
 			[]string{"id", "response", "tenant_id", "domain", "application", "prompt_tokens"}, "1 a acme hr bot 3\n2 b own hr bot <nil>\n"},
 		{"a JSON array", "a.json", "[{\"id\":\"1\",\"response\":\"a\"},\n{\"id\":\"2\",\"response\":\"b\"}]", nil, []string{"id", "response"}, "1 a\n2 b\n"},
 		{"csv", "a.csv", "\ufeffid,response,prompt_tokens\n1,\"a, b\nc\",3\n2,b,\n", nil, []string{"id", "response", "prompt_tokens"}, "1 a, b\nc 3\n2 b <nil>\n"},
+		{"ndjson with a mark before it", "a.ndjson", "\ufeff" + `{"id":"1","response":"a"}`, nil, []string{"id", "response"}, "1 a\n"},
+		{"an array with a mark before it", "a.json", "\ufeff" + `[{"id":"1","response":"a"}]`, nil, []string{"id", "response"}, "1 a\n"},
 		{"csv by flag", "a.txt", "id,response\n1,a\n", []string{"--format", "csv"}, []string{"id", "response"}, "1 a\n"},
 		{"renamed, the rest as metadata", "a.csv", "id,text,agent,mood\n1,a,bot,grim\n", []string{"--map", "text=response", "--map", "agent=application", "--field", "provider=a;b=c"},
 			[]string{"id", "response", "application", "provider", "metadata"}, "1 a bot a;b=c map[mood:grim]\n"},
@@ -115,6 +117,76 @@ func TestEmitNamesBadLines(t *testing.T) {
 	} {
 		command(t, tc.in, "emit", "--to", to.URL, "--format", tc.format).says(t, 1, "", tc.want)
 	}
+}
+
+// A name in --map that nothing has is an error before anything is sent, where the input can be read twice or is short.
+func TestEmitNamesTyposOfMap(t *testing.T) {
+	const table, lines = "text,agent\na,bot\n", `{"text":"a"}` + "\n" + `{"text":"b","agent":"bot"}` + "\n"
+	long := strings.Repeat(`{"text":"a"}`+"\n", 600)
+	for _, tc := range []struct {
+		name, file, content string
+		maps                []string
+		err                 string
+		sent                int
+	}{
+		{"no column", "a.csv", table, []string{"txet=response"}, "--map txet=response: the input has no column txet (did you mean text?)", 0},
+		{"none that is near", "a.csv", table, []string{"nosuch=application"}, "--map nosuch=application: the input has no column nosuch; it has agent, text", 0},
+		{"no field of the event", "a.csv", table, []string{"text=respones"}, "--map text=respones: respones is not a field of the event (did you mean response?)", 0},
+		{"all faults at once", "a.csv", table, []string{"text=respones", "agent=nosuch"}, "--map agent=nosuch: nosuch is not a field of the event; it has ", 0},
+		{"in no line", "a.ndjson", long, []string{"text=response", "agnet=application"}, "--map agnet=application: no line of the input has agnet; it has text", 0},
+		{"in one line", "a.ndjson", lines, []string{"text=response", "agent=application"}, "", 2},
+		{"in the last line", "a.ndjson", long + `{"agent":"bot"}`, []string{"text=response", "agent=application"}, "", 601},
+		{"an array", "a.json", `[{"text":"a"}]`, []string{"txt=response"}, "--map txt=response: no line of the input has txt (did you mean text?)", 0},
+		{"nothing to look at", "a.ndjson", "", []string{"text=response"}, "", 0},
+		{"piped", "-", lines, []string{"txet=response"}, "--map txet=response: no line of the input has txet (did you mean text?)", 0},
+		{"piped, a table", "-", table, []string{"txet=response"}, "the input has no column txet", 0},
+		{"piped and long", "-", long, []string{"txet=response"}, "no line of the input has txet", 600},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			to := newReceiver(t, accept)
+			args, in := []string{"emit", "--to", to.URL}, tc.content
+			if tc.file != "-" {
+				file := filepath.Join(t.TempDir(), tc.file)
+				write(t, file, tc.content)
+				args, in = append(args, file), ""
+			} else if tc.content == table {
+				args = append(args, "--format", "csv")
+			}
+			for _, m := range tc.maps {
+				args = append(args, "--map", m)
+			}
+			code := 0
+			if tc.err != "" {
+				code = 2
+			}
+			command(t, in, args...).says(t, code, "", tc.err)
+			if len(to.events) != tc.sent {
+				t.Errorf("%d events were sent, want %d", len(to.events), tc.sent)
+			}
+		})
+	}
+}
+
+// What no way takes is named by line and the rest is sent, in requests that the door takes; the largest that is let
+// through is taken by broker and door.
+func TestEmitNamesLargeLines(t *testing.T) {
+	u := startUp(t, t.TempDir())
+	line := func(id string, bytes int) string {
+		return `{"id":"` + id + `","tenant_id":"big","response":"` + strings.Repeat("<", bytes-len(id)-len(`{"id":"","tenant_id":"big","response":""}`)) + `"}`
+	}
+	for _, way := range [][]string{{"--data-dir", u.dir}, {"--to", u.HTTP}} {
+		name := strings.TrimLeft(way[0], "-")
+		in := []string{line(name+"-first", 200), line(name+"-1", maxLine+1), line(name+"-2", 950_000), line(name+"-3", 1_048_577)}
+		for i := range 20 {
+			in = append(in, line(fmt.Sprintf("%s-%d-fits", name, i), maxLine))
+		}
+		r := command(t, strings.Join(in, "\n"), append([]string{"emit"}, way...)...)
+		r.says(t, 3, "", "line 2: too_large: the event has 899701 bytes; at most 899700 are taken")
+		for _, want := range []string{"line 3: too_large: the event has 950000 bytes", "line 4: too_large", "21 sent to", "3 bad lines not sent"} {
+			r.says(t, 3, "", want)
+		}
+	}
+	u.arrived(42)
 }
 
 // An acknowledgement that never came and a process that died both end a run in the middle. The next
@@ -163,6 +235,19 @@ func TestEmitResumes(t *testing.T) {
 	emit().says(t, 0, "", "25 sent")
 	if _, known := byID[to.events[n]["id"]]; known {
 		t.Error("a finished run was gone on with")
+	}
+}
+
+// A line with an id of its own is the same event in every run; one without is told when it was sent first.
+func TestEmitStampsNoTimeBesideAnId(t *testing.T) {
+	to := newReceiver(t, accept)
+	in := `{"id":"1","response":"a"}` + "\n" + `{"id":"2","response":"b","timestamp":"2026-11-21T10:43:00Z"}` + "\n" + `{"id":"","timestamp":null,"response":"c"}`
+	command(t, in, "emit", "--to", to.URL).says(t, 0, "", "3 sent")
+	if got, want := to.fields("id", "timestamp", "response")[:len("1 <nil> a\n2 2026-11-21T10:43:00Z b\n")], "1 <nil> a\n2 2026-11-21T10:43:00Z b\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+	if last := to.events[2]; last["id"] == "" || last["timestamp"] == nil {
+		t.Errorf("not stamped: %v", last)
 	}
 }
 

@@ -110,13 +110,17 @@ func (cmd *taxonomyListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 
 // Run puts an entry.
 func (cmd *taxonomyPutCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	entry := store.TaxonomyEntry{Key: cmd.Key, Severity: cmd.Severity, Description: cmd.Description}
+	if err := facts.CheckEntry(entry); err != nil {
+		return &settingsError{err}
+	}
 	s, conn, err := cmd.open(c, engine.Writer)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
 	db := s.ClickHouse.Database
-	e, err := facts.NewVocabulary(store.New(conn, db), clickhouse.New(conn, db, s.sink())).Put(ctx, store.TaxonomyEntry{Key: cmd.Key, Severity: cmd.Severity, Description: cmd.Description})
+	e, err := facts.NewVocabulary(store.New(conn, db), clickhouse.New(conn, db, s.sink())).Put(ctx, entry)
 	if err != nil {
 		return err
 	}

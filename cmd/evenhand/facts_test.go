@@ -48,7 +48,7 @@ func TestFactsOfPeopleAndAnalyzers(t *testing.T) {
 	if out := must(t, "", "taxonomy", "list", "--data-dir", s.DataDir); !strings.Contains(out, "brand.tone") || !strings.Contains(out, "charter.sex") {
 		t.Errorf("list\n%s", out)
 	}
-	if r := evenhand(t, "", "taxonomy", "put", "Brand", "--severity", "9", "--data-dir", s.DataDir); r.code != 1 || !strings.Contains(r.err, "biasKey") || !strings.Contains(r.err, "severityLevel: 9 is not in 1..5") {
+	if r := evenhand(t, "", "taxonomy", "put", "Brand", "--severity", "9", "--data-dir", s.DataDir); r.code != 2 || !strings.Contains(r.err, "biasKey") || !strings.Contains(r.err, "severityLevel: 9 is not in 1..5") {
 		t.Errorf("a faulty key: %+v", r)
 	}
 

@@ -192,4 +192,9 @@ func TestGatesWatchFollows(t *testing.T) {
 	if last, err := cmd.follow(strings.NewReader(stream[:strings.Index(stream, "id: 2")]), &out, "0"); last != "1-open-a" || !errors.Is(err, errStream) || !json.Valid([]byte(out.String())) {
 		t.Errorf("%q %v %q", last, err, out.String())
 	}
+	out.Reset()
+	refused := "id: 3-open-c\nevent: gate.opened\ndata: " + gate + "\n\nevent: error\ndata: {\"error\":{\"code\":\"UNAUTHORIZED\",\"message\":\"the API key k was revoked\",\"details\":{\"reason\":\"key_revoked\"}}}\n\n"
+	if last, err := cmd.follow(strings.NewReader(refused), &out, ""); last != "3-open-c" || err == nil || errors.Is(err, errStream) || !strings.Contains(err.Error(), "key_revoked") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("sent away: %q %v %q", last, err, out.String())
+	}
 }

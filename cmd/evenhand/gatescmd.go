@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,6 +79,9 @@ type gatesListCmd struct {
 
 // Run lists gates.
 func (cmd *gatesListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if err := inRange("--limit", cmd.Limit, 1, 200); err != nil {
+		return err
+	}
 	g, err := cmd.doors(c)
 	if err != nil {
 		return err
@@ -290,17 +294,22 @@ func (cmd *gatesWatchCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	return ctx.Err()
 }
 
-// follow prints events until the stream ends; it gives the last one's id.
+// follow prints events until the stream ends, or tells why the caller is sent away; it gives the last one's id.
 func (cmd *gatesWatchCmd) follow(stream io.Reader, out io.Writer, last string) (string, error) {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 4<<20)
-	id := last
+	id, event := last, ""
 	for lines.Scan() {
 		name, value, _ := strings.Cut(lines.Text(), ": ")
 		switch name {
 		case "id":
 			id = value
+		case "event":
+			event = value
 		case "data":
+			if event == "error" {
+				return last, cmp.Or(told([]byte(value)), errStream)
+			}
 			var gate gates.Gate
 			if json.Unmarshal([]byte(value), &gate) != nil {
 				return last, errStream

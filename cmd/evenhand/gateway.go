@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/evenhand/evenhand/guard"
 	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
-	"github.com/evenhand/evenhand/internal/llm"
 	"github.com/evenhand/evenhand/judge/mend"
 	"github.com/evenhand/evenhand/judge/replay"
 )
@@ -27,10 +25,7 @@ func (st *stack) startGateway(judge guard.Judge) (err error) {
 		people = inlineGates{st.gates}
 	}
 	var validate func(context.Context, *audit.Interaction) (*replay.Check, error)
-	switch replays := s.Gateway.Replay.Rounds > 0 || slices.Contains(s.Gateway.Overrides, "replay"); {
-	case replays && !s.Judge.on():
-		return &settingsError{errors.New("gateway.replay.rounds: " + llm.ErrOff.Error())}
-	case replays:
+	if replays(s.Gateway) {
 		if _, err := st.asking.evaluator(); err != nil {
 			return err
 		}
@@ -46,13 +41,19 @@ func (st *stack) startGateway(judge guard.Judge) (err error) {
 	if err != nil {
 		return &settingsError{err}
 	}
+	st.metrics.FollowUpstreams(s.Gateway.Names())
 	return nil
+}
+
+// replays tells whether the gateway may ask again.
+func replays(c gateway.Config) bool {
+	return c.Replay.Rounds > 0 || slices.Contains(c.Overrides, "replay")
 }
 
 // mountGateway serves it beside the doors.
 func (st *stack) mountGateway(mux *http.ServeMux) {
 	h := st.gateway.Handler()
-	for _, path := range []string{gateway.PathChat, gateway.PathResponses, gateway.PathModels, gateway.PathModels + "/"} {
+	for _, path := range append([]string{gateway.PathChat, gateway.PathResponses, gateway.PathModels, gateway.PathModels + "/"}, gateway.Unserved...) {
 		mux.Handle(path, h)
 	}
 }

@@ -25,6 +25,9 @@ func TestGateway(t *testing.T) {
 	}))
 	t.Cleanup(provider.Close)
 	u := startUp(t, t.TempDir(), "--set", "gateway.enabled=true", "--set", "gateway.base_url="+provider.URL+"/v1", "--set", "gateway.guard.domain=hr", "--set", "gateway.guard.bias_action=block")
+	if _, page := get(t, u.HTTP+"/metrics"); !strings.Contains(page, `evenhand_gateway_unchecked_total{upstream="default"} 0`) {
+		t.Error("no upstream in the metrics before its first call")
+	}
 	for _, tc := range []struct {
 		ask, want string
 		status    int
@@ -33,6 +36,15 @@ func TestGateway(t *testing.T) {
 		if status != tc.status || !strings.Contains(body, tc.want) {
 			t.Errorf("%s: %d %s", tc.ask, status, body)
 		}
+	}
+	for _, ask := range []string{"POST /v1/embeddings", "POST /v1/completions", "POST /v1/moderations", "GET /v1/responses/resp_1", "GET /v1/files", "POST /v1/audio/speech"} {
+		method, path, _ := strings.Cut(ask, " ")
+		if status, body := u.ask(method, path, ""); status != http.StatusNotFound || !strings.Contains(body, `"code":"evenhand_not_served"`) || !strings.Contains(body, "the provider's own base_url") {
+			t.Errorf("%s: %d %s", ask, status, body)
+		}
+	}
+	if status, body := u.ask(http.MethodGet, "/v1/nothing", ""); status != http.StatusNotFound || strings.Contains(body, "evenhand_not_served") {
+		t.Errorf("a path of nobody's: %d %s", status, body)
 	}
 	u.arrived(2)
 	if n := u.count("SELECT count() AS n FROM interactions FINAL WHERE provider = '127.0.0.1' AND status = 'blocked' AND response_tokens = 7"); n != 1 {

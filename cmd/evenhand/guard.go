@@ -130,7 +130,7 @@ func partSize(p call.Part) int {
 	n := 512
 	for _, ms := range [][]call.Message{p.Messages, p.Answers} {
 		for _, m := range ms {
-			n += len(m.Content) + len(m.Calls)
+			n += len(m.Content) + len(m.Calls) + len(m.Reasoning)
 		}
 	}
 	return n

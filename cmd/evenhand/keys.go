@@ -125,7 +125,7 @@ func (cmd *keyListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			return err
 		}
 		if cmd.JSON {
-			return printJSON(std.out, keys)
+			return printJSON(std.out, orEmpty(keys))
 		}
 		w := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "KEY\tTENANT\tNAME\tSCOPES\tMADE\tBY\tEXPIRES\tREVOKED")

@@ -42,12 +42,40 @@ func (r rulesSettings) load(shipped []*rules.Pack) ([]*rules.Pack, error) {
 	if err != nil {
 		return nil, err
 	}
-	faults := slices.Concat(rules.Lint(own), rules.Twice(slices.Concat(shipped, own)), rules.Test(own))
+	faults := slices.Concat(rules.Lint(own), taken(shipped, own), rules.Test(own))
 	if len(faults) > 0 {
 		return nil, &settingsError{&packFaults{r.Dir, faults}}
 	}
 	return own, nil
 }
+
+// taken are the ids of own packs and rules that shipped ones have, of a pack with a shipped one's id that id alone.
+func taken(shipped, own []*rules.Pack) (faults []rules.Fault) {
+	of := map[string]string{} // id -> its pack
+	for _, p := range shipped {
+		of[p.ID] = p.ID
+		for _, r := range p.Rules {
+			of[r.ID] = p.ID
+		}
+	}
+	for _, p := range own {
+		ids := []string{p.ID}
+		if of[p.ID] == "" {
+			for _, r := range p.Rules {
+				ids = append(ids, r.ID)
+			}
+		}
+		for _, id := range ids {
+			if pack := of[id]; pack != "" {
+				faults = append(faults, rules.Fault{Where: p.ID, Rule: id, Field: "id", Problem: idTaken + pack + "; choose one of your own"})
+			}
+		}
+	}
+	return faults
+}
+
+// idTaken begins the problem of a fault of taken.
+const idTaken = "is taken by the shipped pack "
 
 // files tells the packs' files apart from other ones under the same names: their names, sizes and times.
 func (r rulesSettings) files() string {
@@ -68,7 +96,7 @@ func (r rulesSettings) files() string {
 	return b.String()
 }
 
-// packFaults are the faults of own packs. They say where, not what stands there: they reach logs.
+// packFaults are the faults of own packs. They say where, and that an id is taken, not what stands there: they reach logs.
 type packFaults struct {
 	dir    string
 	faults []rules.Fault
@@ -77,7 +105,10 @@ type packFaults struct {
 func (e *packFaults) Error() string {
 	var errs []error
 	for _, f := range e.faults {
-		errs = append(errs, fmt.Errorf("rules.dir: %s", strings.TrimSuffix(rules.Fault{Where: f.Where, Rule: f.Rule, Field: f.Field}.Error(), ": ")))
+		if !strings.HasPrefix(f.Problem, idTaken) {
+			f.Problem = ""
+		}
+		errs = append(errs, fmt.Errorf("rules.dir: %s", strings.TrimSuffix(f.Error(), ": ")))
 	}
 	errs = append(errs, fmt.Errorf("what is wrong: evenhand rules lint --dir %s; evenhand rules test --dir %s", e.dir, e.dir))
 	return errors.Join(errs...).Error()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -92,7 +93,11 @@ func (r *reloader) reload(ctx context.Context) {
 	switch {
 	case errors.As(err, &faulty):
 		for _, f := range faulty.faults {
-			r.log.Warn("a rule is at fault", "where", f.Where, "rule", f.Rule, "field", f.Field)
+			attrs := []any{"where", f.Where, "rule", f.Rule, "field", f.Field}
+			if strings.HasPrefix(f.Problem, idTaken) {
+				attrs = append(attrs, "problem", f.Problem)
+			}
+			r.log.Warn("a rule is at fault", attrs...)
 		}
 		r.log.Warn("the rules stay as they are", "outcome", outcome, "faults", len(faulty.faults), "rule_set", set)
 	case err != nil:

@@ -5,7 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 	"github.com/evenhand/evenhand/retention"
 )
@@ -66,6 +68,29 @@ func TestDoctorSaysWhatTheLimitsMean(t *testing.T) {
 		got := topicOutlasts(kafkaconn.TopicState{Name: kafkaconn.Interactions, Config: map[string]string{"retention.ms": ms}}, 180)
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q", ms, got, want)
+		}
+	}
+}
+
+// A hold on nothing is in force, with a warning.
+func TestHoldsSayWhatTheyName(t *testing.T) {
+	h := &retention.Hold{ID: audit.DeriveID("hold"), Tenant: "lab"}
+	for _, tc := range []struct {
+		named    uint64
+		json     bool
+		out, err string
+	}{
+		{0, false, " is in force and names 0 interactions\n", "warning: hold " + h.ID.String() + " names no interaction"},
+		{1, false, " is in force and names 1 interaction\n", ""},
+		{0, true, `"interactions":0`, "names no interaction"},
+		{7, true, `"interactions":7`, ""},
+	} {
+		var out, err strings.Builder
+		cmd := holdAddCmd{retainFlags: retainFlags{}}
+		cmd.JSON = tc.json
+		fault := cmd.placed(&stdio{out: &out, err: &err}, h, tc.named, []time.Time{time.Unix(0, 0).UTC()})
+		if fault != nil || !strings.Contains(strings.ReplaceAll(out.String(), ": ", ":"), tc.out) || !strings.Contains(err.String(), tc.err) || tc.err == "" && err.Len() > 0 || !strings.Contains(out.String(), "1970-01-01") {
+			t.Errorf("%+v: %q %q %v", tc, out.String(), err.String(), fault)
 		}
 	}
 }

@@ -37,6 +37,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 
 func openRows(r io.Reader, format, name string) (rowReader, error) {
 	br := bufio.NewReaderSize(r, 1<<20)
+	skipMark(br)
 	if format == "auto" {
 		format = guessFormat(br, name)
 	}
@@ -48,7 +49,6 @@ func openRows(r io.Reader, format, name string) (rowReader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("csv: the first line must name the columns: %w", err)
 		}
-		head[0] = strings.TrimPrefix(head[0], "\ufeff")
 		return &csvRows{c: c, head: append([]string(nil), head...)}, nil
 	case "json":
 		d := json.NewDecoder(br)
@@ -59,6 +59,13 @@ func openRows(r io.Reader, format, name string) (rowReader, error) {
 		return &jsonRows{d: d}, nil
 	}
 	return &ndjsonRows{r: br}, nil
+}
+
+// skipMark passes over the byte order mark that some editors and tables write before UTF-8.
+func skipMark(br *bufio.Reader) {
+	if head, _ := br.Peek(3); string(head) == "\ufeff" {
+		_, _ = br.Discard(len(head))
+	}
 }
 
 func guessFormat(br *bufio.Reader, name string) string {

@@ -32,15 +32,34 @@ func (f packsFlags) load() ([]*rules.Pack, error) {
 	return shippedPacks()
 }
 
+// inForce loads the packs of --dir, or the shipped ones and those of the settings' rules.dir: own are the latter.
+func (f packsFlags) inForce(c *cli) (packs, own []*rules.Pack, err error) {
+	if packs, err = f.load(); err != nil || f.Dir != "" {
+		return packs, nil, err
+	}
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return nil, nil, err
+	}
+	if own, err = s.Rules.load(packs); err != nil {
+		return nil, nil, err
+	}
+	return slices.Concat(packs, own), own, nil
+}
+
 type rulesListCmd struct {
 	packsFlags
 	Kind string `help:"Only rules of this kind, such as charter.sex." placeholder:"KIND"`
 	JSON bool   `help:"Print JSON." name:"json"`
 }
 
+func (rulesListCmd) Help() string {
+	return `Lists the shipped rules and, marked as own, those of rules.dir in the settings.`
+}
+
 // Run lists the rules.
-func (cmd *rulesListCmd) Run(std *stdio) error {
-	packs, err := cmd.load()
+func (cmd *rulesListCmd) Run(c *cli, std *stdio) error {
+	packs, own, err := cmd.inForce(c)
 	if err != nil {
 		return err
 	}
@@ -51,11 +70,12 @@ func (cmd *rulesListCmd) Run(std *stdio) error {
 		Pack        string `json:"pack"`
 		Version     string `json:"version"`
 		Description string `json:"description"`
+		Own         bool   `json:"own,omitempty"` // of rules.dir
 	}
 	var rows []row
 	for _, r := range rules.All(packs) {
 		if cmd.Kind == "" || r.Kind == cmd.Kind {
-			rows = append(rows, row{r.ID, r.Kind, string(r.Severity), r.Pack.ID, r.Pack.Version, r.Description})
+			rows = append(rows, row{r.ID, r.Kind, string(r.Severity), r.Pack.ID, r.Pack.Version, r.Description, slices.Contains(own, r.Pack)})
 		}
 	}
 	if rows == nil {
@@ -67,6 +87,9 @@ func (cmd *rulesListCmd) Run(std *stdio) error {
 	t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RULE\tKIND\tSEVERITY\tDESCRIPTION")
 	for _, r := range rows {
+		if r.Own {
+			r.Description += " (own)"
+		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", r.ID, r.Kind, r.Severity, r.Description)
 	}
 	if err := t.Flush(); err != nil {
@@ -85,12 +108,20 @@ func kinds(packs []*rules.Pack) (out []string) {
 	return slices.Compact(out)
 }
 
+// heldToShipped is what the help of test and lint says of --dir.
+const heldToShipped = `With --dir the ids are held to those of the shipped packs, too, as 'evenhand up' holds the packs of rules.dir. A pack with the id of a
+shipped one is looked at as a new version of that, which rules.dir does not take.`
+
 type rulesTestCmd struct{ packsFlags }
+
+func (rulesTestCmd) Help() string { return heldToShipped }
 
 // Run tests the packs.
 func (cmd *rulesTestCmd) Run(std *stdio) error { return cmd.report(std, "test", rules.Test) }
 
 type rulesLintCmd struct{ packsFlags }
+
+func (rulesLintCmd) Help() string { return heldToShipped }
 
 // Run lints the packs.
 func (cmd *rulesLintCmd) Run(std *stdio) error { return cmd.report(std, "lint", rules.Lint) }
@@ -102,6 +133,20 @@ func (f packsFlags) report(std *stdio, what string, examine func([]*rules.Pack) 
 		return err
 	}
 	faults := examine(packs)
+	if f.Dir != "" { // it may become rules.dir, and ids are unique there
+		shipped, err := shippedPacks()
+		if err != nil {
+			return err
+		}
+		ids := slices.DeleteFunc(taken(shipped, packs), func(f rules.Fault) bool {
+			edited := f.Rule == f.Where
+			if edited {
+				fmt.Fprintf(std.err, "%s is a shipped pack: here it is a new version of that; rules.dir takes packs with ids of your own\n", f.Where)
+			}
+			return edited
+		})
+		faults = append(ids, faults...)
+	}
 	for _, fault := range faults {
 		fmt.Fprintln(std.out, fault.Error())
 	}
@@ -123,13 +168,15 @@ type rulesExplainCmd struct {
 }
 
 func (rulesExplainCmd) Help() string {
-	return `Example:
+	return `Knows the shipped rules and those of rules.dir in the settings.
+
+Example:
   evenhand rules explain sex.stereotype.emotional`
 }
 
 // Run explains one rule.
-func (cmd *rulesExplainCmd) Run(std *stdio) error {
-	packs, err := cmd.load()
+func (cmd *rulesExplainCmd) Run(c *cli, std *stdio) error {
+	packs, own, err := cmd.inForce(c)
 	if err != nil {
 		return err
 	}
@@ -144,6 +191,11 @@ func (cmd *rulesExplainCmd) Run(std *stdio) error {
 		return fmt.Errorf("no rule %q; 'evenhand rules list' shows all", cmd.ID)
 	}
 	fmt.Fprint(std.out, text)
+	for _, r := range rules.All(own) {
+		if r.ID == cmd.ID {
+			fmt.Fprintf(std.out, "  Own: pack %s of rules.dir.\n", r.Pack.ID)
+		}
+	}
 	if folded > 0 {
 		fmt.Fprintf(std.out, "  Nor when its sentence matches one of the pack's %s (--all shows them).\n", count(folded, "guard"))
 	}

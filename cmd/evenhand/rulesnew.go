@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/bias"
@@ -17,11 +18,12 @@ import (
 type rulesNewCmd struct {
 	Ground   string `help:"Ground of the pack, such as sex." required:"" placeholder:"GROUND"`
 	Language string `help:"Language as a BCP 47 tag." default:"en" placeholder:"TAG"`
-	Dir      string `help:"Folder to write to." default:"." type:"existingdir" placeholder:"DIR"`
+	Dir      string `help:"Folder to write to; made when it is absent." default:"." type:"path" placeholder:"DIR"`
 }
 
 func (rulesNewCmd) Help() string {
-	return `Writes GROUND.TAG.yaml and, for a language with shared classes, common.TAG.yaml beside it. Nothing is overwritten.
+	return `Writes GROUND.TAG.yaml and, for a language with shared classes, common.TAG.yaml beside it. Nothing is overwritten. A pack for a ground and language
+that a shipped one has gets ids of its own, so that rules.dir takes it.
 
 Example:
   evenhand rules new --ground age --language de --dir packs`
@@ -38,12 +40,18 @@ func (cmd *rulesNewCmd) Run(std *stdio) error {
 		return err
 	}
 	var common *rules.Common
+	id := fmt.Sprintf("charter.%s.%s", g, cmd.Language)
 	for _, p := range packs {
 		if p.Language == cmd.Language {
 			common = p.Common
 		}
 	}
-	files := map[string][]byte{fmt.Sprintf("%s.%s.yaml", g, cmd.Language): []byte(rules.Skeleton(g, cmd.Language, common))}
+	text := rules.Skeleton(g, cmd.Language, common)
+	if slices.ContainsFunc(packs, func(p *rules.Pack) bool { return p.ID == id }) {
+		own := fmt.Sprintf("%s.own.%s", g, cmd.Language)
+		text = strings.NewReplacer("pack: "+id, "pack: charter."+own, fmt.Sprintf("id: %s.%s.", g, cmd.Language), "id: "+own+".").Replace(text)
+	}
+	files := map[string][]byte{fmt.Sprintf("%s.%s.yaml", g, cmd.Language): []byte(text)}
 	if common != nil {
 		name := fmt.Sprintf("common.%s.yaml", cmd.Language)
 		raw, err := fs.ReadFile(bias.Packs(), "packs/"+name)
@@ -51,6 +59,9 @@ func (cmd *rulesNewCmd) Run(std *stdio) error {
 			return err
 		}
 		files[name] = raw
+	}
+	if err := os.MkdirAll(cmd.Dir, 0o755); err != nil {
+		return &settingsError{fmt.Errorf("--dir: %w", err)}
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(cmd.Dir, name)

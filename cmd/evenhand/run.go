@@ -33,7 +33,7 @@ func (cmd *runCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	if cmd.HTTP != "" {
 		c.Set = append(c.Set, "http.addr="+cmd.HTTP)
 	}
-	s, err := c.load(defaultSettings())
+	s, err := c.loadWhole(defaultSettings(), cmd.Roles, false)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,11 @@ type scanCmd struct {
 }
 
 func (scanCmd) Help() string {
-	return `Reads one JSON object a line: {"id": "...", "text": "..."} or a full interaction (see schemas/events). Writes one
-verdict a line, in the order of the input. A line that cannot be read gets {"id", "line", "error"} and the exit status is 3.
+	return `Reads one JSON object a line: {"id": "...", "text": "..."}, with a "domain" where it has one, or a full interaction
+(see schemas/events); "text" beside prompt, response or messages is an error. Writes one verdict a line, in the order of
+the input. A line that cannot be read gets {"id", "line", "error"} and the exit status is 3.
+So it is when detectors could not look at a text, for want of time ("detect.timeout") or by a fault of their own: "status" is
+then "failed" (none looked) or "partial", with "reason" and "failed_by", and flags that are false say nothing.
 
 "flag" says that something asks for an action, "flags" what it is; "detected" that any bias was found, "scores" how sure or how
 grave it is, 0 to 1, whoever said it: the sum of rules or the probability of a learned detector, whichever is higher. "rules"
@@ -60,6 +63,8 @@ type scanned struct {
 	Mitigation      *scanAdvice   `json:"mitigation_action,omitempty"`
 	Wording         scanWording   `json:"wording,omitempty"` // scores of wording and of groups compared, by name
 	Status          audit.Status  `json:"status,omitempty"`  // only when the analysis is not done
+	Reason          string        `json:"reason,omitempty"`  // code of it
+	FailedBy        []string      `json:"failed_by,omitempty"`
 }
 
 // scanRules is what seeds 000 and 001 compute, from rules alone: sums as they are, not capped.
@@ -124,9 +129,13 @@ type scanJob struct {
 	line int
 	in   []byte
 	out  *bytes.Buffer
-	bad  bool
+	bad  bool // not read
+	half bool // not examined, or not by all detectors
 	done chan struct{}
 }
+
+// scanTally counts lines that no verdict, or no whole one, could be given for.
+type scanTally struct{ bad, half int }
 
 // Run scans stdin to stdout.
 func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
@@ -139,17 +148,27 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
 		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, domainNames())}
 	}
+	if err := inRange("--workers", cmd.Workers, 0, 1024); err != nil {
+		return err
+	}
 	a, err := newAnalyzer(s, graded)
 	if err != nil {
 		return err
 	}
-	sc := &scanner{analyzer: a, decoder: ingest.NewDecoder(s.decoder()), domain: audit.Domain(cmd.Domain), now: time.Now().UTC().Truncate(time.Millisecond)}
-	bad, err := sc.run(ctx, std.input(ctx, "one JSON object a line"), std.out, cmd.Workers)
+	o := s.decoder()
+	o.Domain = audit.Domain(cmd.Domain)
+	sc := &scanner{analyzer: a, decoder: ingest.NewDecoder(o), now: time.Now().UTC().Truncate(time.Millisecond)}
+	n, err := sc.run(ctx, std.input(ctx, "one JSON object a line"), std.out, cmd.Workers)
 	if err != nil {
 		return err
 	}
-	if bad > 0 {
-		fmt.Fprintf(std.err, "evenhand: %s could not be read; the output has an \"error\" for each\n", count(bad, "line"))
+	if n.bad > 0 {
+		fmt.Fprintf(std.err, "evenhand: %s could not be read; the output has an \"error\" for each\n", count(n.bad, "line"))
+	}
+	if n.half > 0 {
+		fmt.Fprintf(std.err, "evenhand: %s could not be examined by all detectors; the output has \"status\" and \"reason\" for each\n", count(n.half, "line"))
+	}
+	if n != (scanTally{}) {
 		return exitCode(3)
 	}
 	return nil
@@ -158,12 +177,11 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 type scanner struct {
 	analyzer *detectors.Analyzer
 	decoder  *ingest.Decoder
-	domain   audit.Domain
 	now      time.Time
 }
 
 // run scans in any order and writes in the order of the input; it holds a few hundred lines at once.
-func (sc *scanner) run(ctx context.Context, in io.Reader, out io.Writer, workers int) (bad int, err error) {
+func (sc *scanner) run(ctx context.Context, in io.Reader, out io.Writer, workers int) (n scanTally, err error) {
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
@@ -173,6 +191,7 @@ func (sc *scanner) run(ctx context.Context, in io.Reader, out io.Writer, workers
 		defer close(jobs)
 		defer close(ordered)
 		r := bufio.NewReaderSize(in, 1<<20)
+		skipMark(r)
 		for line := 1; ; line++ {
 			b, err := readLine(r)
 			if len(bytes.TrimSpace(b)) > 0 {
@@ -212,7 +231,10 @@ func (sc *scanner) run(ctx context.Context, in io.Reader, out io.Writer, workers
 				<-j.done
 			}
 			if j.bad {
-				bad++
+				n.bad++
+			}
+			if j.half {
+				n.half++
 			}
 			if _, err := w.Write(j.out.Bytes()); err != nil {
 				return fmt.Errorf("stdout: %w", err)
@@ -220,7 +242,8 @@ func (sc *scanner) run(ctx context.Context, in io.Reader, out io.Writer, workers
 		}
 		return w.Flush()
 	})
-	return bad, g.Wait()
+	err = g.Wait()
+	return n, err
 }
 
 func readLine(r *bufio.Reader) ([]byte, error) {
@@ -239,10 +262,12 @@ func (sc *scanner) scan(ctx context.Context, j *scanJob) {
 		_ = enc.Encode(map[string]any{"id": id, "line": j.line, "error": why}) // into memory: cannot fail
 		return
 	}
-	_ = enc.Encode(verdictLine(id, in, sc.analyzer.Analyze(ctx, in), sc.analyzer.Advice))
+	v := sc.analyzer.Analyze(ctx, in)
+	j.half = v.Status == audit.Failed || v.Status == audit.Partial
+	_ = enc.Encode(verdictLine(id, in, v, sc.analyzer.Advice))
 }
 
-// read takes the short form {"id","text"} or a full interaction.
+// read takes the short form {"id","text","domain"} or a full interaction.
 func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why string) {
 	short := sc.decoder.ReadShort(line)
 	id = short.ID
@@ -250,18 +275,11 @@ func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why stri
 		return id, nil, f.Code + ": " + f.Field + ": " + f.Message
 	}
 	if short.Given {
-		d := sc.domain
-		if d == "" {
-			d = audit.General
-		}
-		return id, &audit.Interaction{ID: audit.DeriveID("scan", id), GivenID: id, Tenant: "scan", Time: sc.now, Domain: d, Response: short.Text}, ""
+		return id, &audit.Interaction{ID: audit.DeriveID("scan", id), GivenID: id, Tenant: "scan", Time: sc.now, Domain: short.Domain, Response: short.Text}, ""
 	}
 	in, rej := sc.decoder.Decode(sources.Record{Time: sc.now, Value: line}, audit.Origin{Topic: "scan", BrokerTime: sc.now})
 	if rej != nil {
 		return id, nil, rej.Reason + ": " + rej.Detail
-	}
-	if sc.domain != "" && in.Domain == audit.General && in.DomainGiven == "" {
-		in.Domain = sc.domain
 	}
 	return id, in, ""
 }
@@ -276,7 +294,7 @@ func verdictLine(id string, in *audit.Interaction, v *audit.Verdict, adviceOf fu
 	out.Flags = scanFlags{Bias: v.Flagged, Toxicity: out.Scores.Toxicity > 0, Safety: v.Unsafe, PII: out.Scores.PII > 0, Hallucination: out.Scores.Hallucination > 0, Gate: v.Gated}
 	out.unite(v)
 	if v.Status != audit.Done {
-		out.Status = v.Status
+		out.Status, out.Reason, out.FailedBy = v.Status, v.Reason, v.FailedBy
 	}
 	for _, s := range v.Scores {
 		if slices.Contains(wordingScores, s.Name) {

@@ -29,11 +29,13 @@ func scanLines(t *testing.T, domain audit.Domain, workers int, in string) (out [
 		t.Fatal(err)
 	}
 	sc := *shared
-	sc.domain = domain
+	sc.decoder = ingest.NewDecoder(ingest.Options{DefaultTenant: "scan", Domain: domain})
 	var b bytes.Buffer
-	if bad, err = sc.run(t.Context(), strings.NewReader(in), &b, workers); err != nil {
+	n, err := sc.run(t.Context(), strings.NewReader(in), &b, workers)
+	if err != nil {
 		t.Fatal(err)
 	}
+	bad = n.bad
 	for d := json.NewDecoder(&b); d.More(); {
 		var v scanned
 		if err := d.Decode(&v); err != nil {
@@ -72,15 +74,20 @@ func TestScanReadsShortAndFullLines(t *testing.T) {
 	}{
 		{"short", `{"id":"a","text":"` + text + `"}`, "", "a 0.3 true warn"},
 		{"by the domain flag", `{"id":"a","text":"` + text + `"}`, "hr", "a 0.6 true warn"},
+		{"its own domain", `{"id":"a","domain":"hr","text":"` + text + `"}`, "", "a 0.6 true warn"},
+		{"its own domain before the flag's", `{"id":"a","domain":"general","text":"` + text + `"}`, "hr", "a 0.3 true warn"},
+		{"an unknown domain, as a full one's", `{"id":"a","domain":"space","text":"` + text + `"}`, "hr", "a 0.3 true warn"},
 		{"clean", `{"id":"a","text":"She passed the test."}`, "hr", "a 0 false none"},
-		{"empty", `{"id":"a","text":""}`, "", "a 0 false none"},
+		{"a byte order mark", "\ufeff" + `{"id":"a","text":"` + text + `"}`, "hr", "a 0.6 true warn"},
+		{"empty", `{"id":"a","text":""}`, "", "a 0 false none skipped"},
 		{"an escaped id", `{"id":"\u00e9\"","text":"x"}`, "", `é" 0 false none`},
 		{"a number as id", `{"id":17,"text":"x"}`, "", "17 0 false none"},
 		{"no id", `{"text":"x"}`, "", " 0 false none"},
 		{"full", `{"id":"b","tenant_id":"acme","prompt":"Who?","response":"` + text + `"}`, "", "b 0.3 true warn"},
 		{"full, its own domain", `{"id":"b","domain":"hr","response":"` + text + `"}`, "general", "b 0.6 true warn"},
+		{"full, general by itself", `{"id":"b","domain":"general","response":"` + text + `"}`, "hr", "b 0.3 true warn"},
 		{"full, by the flag", `{"id":"b","response":"` + text + `"}`, "hr", "b 0.6 true warn"},
-		{"full, only a prompt", `{"id":"b","prompt":"` + text + `"}`, "hr", "b 0 false none"},
+		{"full, only a prompt", `{"id":"b","prompt":"` + text + `"}`, "hr", "b 0 false none skipped"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			out, bad := scanLines(t, audit.Domain(tc.domain), 1, tc.line)
@@ -137,14 +144,15 @@ func TestScanOfNothing(t *testing.T) {
 // A line that cannot be read is answered in its place; the others are judged.
 func TestScanNamesBadLines(t *testing.T) {
 	in := strings.Join([]string{
-		`{"id":"1","text":"fine"}`, ``, `nonsense`, `{"id":"2","text":5}`, `{"id":"3","respose":"x"}`, `[]`, `{"id":"4","text":"fine"}`, `{"id":"5","text":null}`,
+		`{"id":"1","text":"fine"}`, ``, `nonsense`, `{"id":"2","text":5}`, `{"id":"3","respose":"x"}`, `[]`, `{"id":"4","text":"fine"}`, `{"id":"5","text":null}`, `{"id":"6","text":"Ok.","response":"x"}`, `{"id":"7","text":"Ok.","domain":7}`,
 	}, "\n")
 	r := command(t, in, "scan")
-	r.says(t, 3, "", `evenhand: 5 lines could not be read; the output has an "error" for each`+"\n")
+	r.says(t, 3, "", `evenhand: 7 lines could not be read; the output has an "error" for each`+"\n")
 	want := []struct {
 		id, fault string
 		line      int
-	}{{id: "1"}, {"", "bad_json: ", 3}, {"2", "wrong_type: text: wants a string", 4}, {"3", "unknown_field: respose: ", 5}, {"", "wrong_type: ", 6}, {id: "4"}, {"5", "wrong_type: text: wants a string", 8}}
+	}{{id: "1"}, {"", "bad_json: ", 3}, {"2", "wrong_type: text: wants a string", 4}, {"3", "unknown_field: respose: ", 5}, {"", "wrong_type: ", 6}, {id: "4"}, {"5", "wrong_type: text: wants a string", 8},
+		{"6", "bad_value: text: stands beside response", 9}, {"7", "wrong_type: domain: wants a string", 10}}
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) != len(want) {
 		t.Fatalf("%s", r.out)
@@ -156,6 +164,18 @@ func TestScanNamesBadLines(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(lines[i]), &v); err != nil || v.ID != w.id || v.Line != w.line || !strings.HasPrefix(v.Error, w.fault) || (v.Error == "") != (w.fault == "") {
 			t.Errorf("line %d: %s, want %+v", i+1, lines[i], w)
+		}
+	}
+}
+
+// Flags that are false because nobody looked are no clean bill: the line says so, stderr counts it, the status is 3.
+func TestScanSaysWhatWasNotExamined(t *testing.T) {
+	r := command(t, `{"id":"1","text":"Women are too emotional to lead."}`+"\n"+`{"id":"2","response":"Fine."}`+"\n"+`{"id":"3","prompt":"No answer."}`, "scan", "--set", "detect.timeout=1ns")
+	r.says(t, 3, "", `evenhand: 3 lines could not be examined by all detectors; the output has "status" and "reason" for each`+"\n")
+	for line := range strings.Lines(r.out) {
+		var v scanned
+		if err := json.Unmarshal([]byte(line), &v); err != nil || v.Status != audit.Failed || v.Reason != "timeout" || len(v.FailedBy) < 3 || v.Flag {
+			t.Errorf("%s", line)
 		}
 	}
 }

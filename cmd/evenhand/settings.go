@@ -26,6 +26,7 @@ import (
 	"github.com/evenhand/evenhand/internal/config"
 	"github.com/evenhand/evenhand/internal/jobs"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/internal/llm"
 	"github.com/evenhand/evenhand/internal/obs"
 	"github.com/evenhand/evenhand/internal/secret"
 	"github.com/evenhand/evenhand/judge/mend"
@@ -233,6 +234,24 @@ func readModel[T any](key, path string, decode func([]byte) (*T, error), shipped
 	return m, nil
 }
 
+// validateFiles reads models of the operator's own.
+func (c classifierSettings) validateFiles() error {
+	if !c.Enabled || c.Model == "" && c.EncoderModel == "" {
+		return nil
+	}
+	_, err := c.load()
+	errs := []error{err}
+	if c.Encoder != encoderOff && c.EncoderModel != "" {
+		_, err = c.loadEncoder()
+		errs = append(errs, err)
+	}
+	if err = errors.Join(errs...); err != nil || !slices.Contains(encoderEfforts, c.Encoder) {
+		return err
+	}
+	_, err = c.detector()
+	return err
+}
+
 func (c classifierSettings) validate() error {
 	if !slices.Contains(encoderEfforts, c.Encoder) {
 		return fmt.Errorf("classifier.encoder: %q is not one of %s", c.Encoder, strings.Join(encoderEfforts, ", "))
@@ -362,11 +381,32 @@ func (e *settingsError) Error() string {
 }
 func (e *settingsError) Unwrap() error { return e.err }
 
+// foreign are variables that are no settings: of flags, of tests, and of the applications in docs/ (address and
+// credential), which whoever tries them has in the shell that runs this program.
+var foreign = []string{"EVENHAND_CONFIG", "EVENHAND_SHARED", "EVENHAND_TOKEN", "EVENHAND_TOKEN_FILE", "EVENHAND_URL", "EVENHAND_KEY"}
+
 // load reads the settings over the given defaults and reports every fault at once.
-func (c *cli) load(s settings) (settings, error) {
+func (c *cli) load(s settings) (settings, error) { return c.read(s, settings.validate) }
+
+// loadWhole is load with all that can be known to be wrong before a process of these roles starts: what only such a process has,
+// such as secrets, and what stands in the files of rules and models.
+func (c *cli) loadWhole(s settings, roles []string, embedded bool) (settings, error) {
+	return c.read(s, func(s settings) error {
+		errs := []error{s.validate(), s.validateFiles()}
+		if slices.Contains(roles, roleAPI) {
+			errs = append(errs, s.validateReplays())
+		}
+		if !embedded && len(s.Kafka.Brokers) > 0 && !slices.Equal(roles, []string{roleAnalyzer}) {
+			errs = append(errs, s.kafka().Validate())
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func (c *cli) read(s settings, validate func(settings) error) (settings, error) {
 	err := config.Load(&s, config.Sources{
 		File: c.Config, Env: os.Environ(), Set: c.Set,
-		Foreign: []string{"EVENHAND_CONFIG", "EVENHAND_SHARED", "EVENHAND_TOKEN", "EVENHAND_TOKEN_FILE"},
+		Foreign: foreign,
 		Alias:   map[string]string{"EVENHAND_API_KEY": "http.api_key"},
 	})
 	if port := os.Getenv("PORT"); port != "" {
@@ -374,7 +414,7 @@ func (c *cli) load(s settings) (settings, error) {
 			s.HTTP.Addr = net.JoinHostPort(host, port)
 		}
 	}
-	if err = errors.Join(err, s.validate()); err != nil {
+	if err = errors.Join(err, validate(s)); err != nil {
 		return s, &settingsError{err}
 	}
 	return s, nil
@@ -382,12 +422,14 @@ func (c *cli) load(s settings) (settings, error) {
 
 func (s settings) validate() error {
 	var errs []error
+	if s.DataDir == "" {
+		errs = append(errs, errors.New("data_dir: is empty; name a folder, or leave it out for "+defaultDataDir()))
+	}
 	host, port, err := net.SplitHostPort(s.HTTP.Addr)
 	if err != nil {
 		errs = append(errs, fmt.Errorf("http.addr: %q is not host:port", s.HTTP.Addr))
-	} else {
-		errs = append(errs, s.validateAuth())
 	}
+	errs = append(errs, s.validateAuth())
 	if s.HTTP.Pprof && !loopback(host) {
 		errs = append(errs, errors.New("http.pprof: profiles are served on a loopback address only; set http.addr to 127.0.0.1:PORT"))
 	}
@@ -445,9 +487,72 @@ func (s settings) validate() error {
 	if _, e := s.alarmPolicies(); e != nil {
 		errs = append(errs, e)
 	}
-	errs = append(errs, s.validateGraphQL(), s.Gateway.Validate(), s.source().Validate(), s.sink().Validate(), s.retryConfig().Validate(), s.Gates.validate(), s.Retention.validate(), s.Reveal.validate(), s.Guard.validate(), s.PII.validate(), s.Classifier.validate(), s.Evaluations.config().Validate(), s.Replay.Validate(), s.Rules.validate(), store.Limits(s.Query).Validate(), s.pipelineConfig().Validate(), s.Join.config().Validate(), s.policy().Validate(), s.decoder().Validate(), s.OTLP.Validate(), s.termsConfig().Validate(), s.validateTrackers(), s.Judge.validate(),
+	errs = append(errs, s.validateGraphQL(), s.Gateway.Validate(), s.source().Validate(), s.sink().Validate(), s.retryConfig().Validate(), s.Gates.validate(), s.Retention.validate(), s.Reveal.validate(), s.Guard.validate(), s.PII.validate(), s.Classifier.validate(), s.Evaluations.config().Validate(), s.Replay.Validate(), s.Rules.validate(), store.Limits(s.Query).Validate(), s.pipelineConfig().Validate(), s.Join.config().Validate(), s.policy().Validate(), s.decoder().Validate(), s.OTLP.Validate(), s.Detect.validate(), s.validateTrackers(), s.Judge.validate(), s.Log.Validate(), s.Trace.Validate(),
 		chschema.Options{Database: s.ClickHouse.Database, Cluster: s.ClickHouse.Cluster, Replicated: s.ClickHouse.Replicated}.Validate())
 	return errors.Join(errs...)
+}
+
+// validateFiles looks into the files that the analyzer is made of and reports every fault at once.
+func (s settings) validateFiles() error {
+	errs := []error{s.Classifier.validateFiles()}
+	if s.Rules.Dir != "" {
+		shipped, err := shippedPacks()
+		if err != nil {
+			return err
+		}
+		own, err := s.Rules.load(shipped)
+		if err == nil && s.Detect.validate() == nil { // a rule of an own pack may have the id of a custom one
+			_, err = gate.New(s.Detect.GateRules, s.Detect.GateExtraRules, byDetector(own).gates...)
+		}
+		errs = append(errs, bare(err))
+	}
+	return errors.Join(errs...)
+}
+
+// validate holds that rules of the gate and terms can be used.
+func (d detectSettings) validate() error {
+	_, err := gate.New(d.GateRules, d.GateExtraRules)
+	errs := []error{bare(err)}
+	c := terms.DefaultConfig()
+	c.Categories, c.CustomTerms = d.TermsCategories, d.TermsCustom
+	var faults interface{ Unwrap() []error }
+	if errors.As(bare(c.Validate()), &faults) {
+		for _, f := range faults.Unwrap() { // it calls them categories and custom_terms
+			errs = append(errs, errors.New("detect.terms_"+strings.Replace(f.Error(), "custom_terms", "custom", 1)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateReplays holds that there is somebody to judge what the gateway asks for again.
+func (s settings) validateReplays() error {
+	if s.Gateway.Enabled && replays(s.Gateway) && !s.Judge.on() {
+		return errors.New("gateway.replay.rounds: " + llm.ErrOff.Error())
+	}
+	return nil
+}
+
+// bare is a fault of a setting without the operation that found it.
+func bare(err error) error {
+	if s, ok := err.(*settingsError); ok { //nolint:errorlint // its own head is in the way, not one beneath it
+		err = s.err
+	}
+	var e *audit.Error
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}
+
+// maxListed bounds what a command lists at once.
+const maxListed = 100_000
+
+// inRange holds a flag's number to its bounds.
+func inRange(flag string, n, least, most int) error {
+	if n < least || n > most {
+		return &settingsError{fmt.Errorf("%s: %d is not in %d..%d", flag, n, least, most)}
+	}
+	return nil
 }
 
 func loopback(host string) bool {

@@ -3,13 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/store"
 	"github.com/evenhand/evenhand/store/migrate"
@@ -57,8 +60,13 @@ type sqlCmd struct {
 	JSON  bool   `help:"One JSON object a row instead of a table." name:"json"`
 }
 
+// clientClause matches what ClickHouse's client carries out: a file to write, and an output format at the end. A text that speaks of them, or a
+// column of that name in ORDER BY, is none.
+var clientClause = regexp.MustCompile(`(?i)\bINTO\s+OUTFILE\s+'|\bFORMAT\s+(?:CSV|TSV|TabSeparated|JSON|Pretty|Vertical|Values|Markdown|XML|SQLInsert|Parquet|Arrow|Avro|ORC|Null|Template|Custom|RowBinary|Native|Raw|LineAsString|MsgPack|Protobuf|BSON)\w*\s*;?\s*$`)
+
 func (sqlCmd) Help() string {
-	return `Runs as a user that may only read. Use FINAL to see each event once.
+	return `Runs as a user that may only read. Use FINAL to see each event once. With --json, NaN and infinity are null. What
+ClickHouse says of a query that it refuses is shown whole.
 
 Examples:
   evenhand sql "SELECT domain, count() FROM audit_current FINAL GROUP BY domain"
@@ -67,15 +75,26 @@ Examples:
 
 // Run runs the query.
 func (cmd *sqlCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if strings.TrimSpace(cmd.Query) == "" {
+		return &settingsError{errors.New("QUERY: is empty; it wants one SELECT, SHOW, DESCRIBE or EXPLAIN")}
+	}
+	if clause := clientClause.FindString(cmd.Query); clause != "" { // the server leaves these to its own client
+		return &settingsError{fmt.Errorf("QUERY: %s has no effect here: the output is tab-separated, or JSON with --json, and goes where you redirect it", strings.Join(strings.Fields(strings.TrimSuffix(clause, "'")), " "))}
+	}
 	_, conn, err := cmd.open(c, engine.Reader)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close() }()
+	written := store.WriteTSV
 	if cmd.JSON {
-		return store.WriteJSON(ctx, std.out, conn, cmd.Query)
+		written = store.WriteJSON
 	}
-	return store.WriteTSV(ctx, std.out, conn, cmd.Query)
+	err = written(ctx, std.out, conn, cmd.Query)
+	if whole := chconn.Whole(err); whole != nil { // what it repeats was typed here
+		return whole
+	}
+	return err
 }
 
 // figuresFlags say of whom and of when figures are.
@@ -100,6 +119,15 @@ func (f *figuresFlags) figures(c *cli) (figures *store.Figures, w store.Window, 
 	return figures, store.Window{From: now.Add(-f.Last), To: now.Add(time.Minute)}, func() { _ = conn.Close() }, nil
 }
 
+// none says that figures are of nothing.
+func (f *figuresFlags) none() string {
+	of := ""
+	if f.Tenant != "" {
+		of = fmt.Sprintf(" of tenant %q", f.Tenant)
+	}
+	return fmt.Sprintf("no interactions%s of the last %v are stored: --tenant wants the exact name, --last looks further back", of, f.Last)
+}
+
 type ratesCmd struct {
 	figuresFlags
 	Min  int  `help:"Fold characteristics of a domain that were found less often into one line; 1 shows all." default:"2"`
@@ -108,7 +136,10 @@ type ratesCmd struct {
 }
 
 func (ratesCmd) Help() string {
-	return `Examples:
+	return `Counts as trends and alarms do: bias that a review dismissed is not found, and its interaction stays among those analysed.
+Bias that a person confirms where nothing was found is not counted.
+
+Examples:
   evenhand rates
   evenhand rates --tenant acme --last 24h --json`
 }
@@ -138,13 +169,16 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			return err
 		}
 	}
+	if coverage.Received == 0 {
+		fmt.Fprintln(std.err, cmd.none())
+	}
 	if cmd.JSON {
 		enc := json.NewEncoder(std.out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "judge": judged, "rates": rates, "findings": top})
+		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "judge": judged, "rates": orEmpty(rates), "findings": orEmpty(top)})
 	}
 	printRates(std.out, rates, top, cmd.Min)
-	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without content, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.WithoutContent, coverage.Rejected)
+	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without a response, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.Skipped, coverage.Rejected)
 	if judged != (store.JudgeCoverage{}) {
 		fmt.Fprintf(std.out, "Judge: %d judged, %d failed, %d skipped for want of budget, %d abandoned; %d calls, %.4f USD\n", judged.Judged, judged.Failed, judged.Skipped, judged.Abandoned, judged.Calls, judged.CostUSD)
 	}
@@ -183,7 +217,7 @@ func printRates(out io.Writer, rates []store.DomainRates, top []store.TopFinding
 	}
 	fmt.Fprintln(out, "\nTop findings")
 	t = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RULE\tSEVERITY\tINTERACTIONS\tEVIDENCE (newest of the strongest)\tEVENT")
+	fmt.Fprintln(t, "RULE\tKIND\tSEVERITY\tINTERACTIONS\tEVIDENCE (newest of the strongest)\tEVENT")
 	for _, f := range top {
 		evidence := f.Evidence
 		if evidence == "" {
@@ -191,9 +225,17 @@ func printRates(out io.Writer, rates []store.DomainRates, top []store.TopFinding
 		} else {
 			evidence = fmt.Sprintf("%q", cut(evidence, 60))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\n", f.Rule, f.Severity, f.Interactions, evidence, f.EventID)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", f.Rule, f.Kind, f.Severity, f.Interactions, evidence, f.EventID)
 	}
 	_ = t.Flush()
+}
+
+// orEmpty makes JSON of no entries an empty list, not null.
+func orEmpty[T any](entries []T) []T {
+	if entries == nil {
+		return []T{}
+	}
+	return entries
 }
 
 // count puts a number before its noun.

@@ -37,12 +37,15 @@ type ticketsListCmd struct {
 	Tenant string `help:"Only this tenant's." placeholder:"NAME"`
 	Breach string `help:"Only of this breach." placeholder:"ID"`
 	State  string `help:"Only these: pending, sent, dead." placeholder:"STATE" enum:",pending,sent,dead" default:""`
-	Limit  int    `help:"Tickets to list." default:"100"`
+	Limit  int    `help:"Tickets to list; 0 lists all." default:"100"`
 	JSON   bool   `help:"Print one JSON object a line." name:"json"`
 }
 
 // Run lists tickets.
 func (cmd *ticketsListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if err := inRange("--limit", cmd.Limit, 0, maxListed); err != nil {
+		return err
+	}
 	f := remediation.Filter{Tenant: cmd.Tenant, State: remediation.State(cmd.State), Limit: cmd.Limit}
 	if err := parseID("--breach", cmd.Breach, &f.Breach); err != nil {
 		return err

@@ -63,9 +63,14 @@ func (cmd *topicsCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 
 type settingsCmd struct{}
 
+func (settingsCmd) Help() string {
+	return `Ends with status 2 and every fault where 'up' or 'run' would not start with these settings. It looks into the rule packs of rules.dir and the models
+of classifier.model and classifier.encoder_model, too.`
+}
+
 // Run prints all settings.
 func (settingsCmd) Run(c *cli, std *stdio) error {
-	s, err := c.load(defaultSettings())
+	s, err := c.loadWhole(defaultSettings(), allRoles, false)
 	t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tVARIABLE\tVALUE")
 	for _, x := range config.List(s) {

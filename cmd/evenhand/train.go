@@ -72,7 +72,6 @@ func (cmd *trainCmd) Run(c *cli, std *stdio) error {
 	}
 	maps.Copy(r.Quota, cmd.Quota)
 	maps.Copy(r.Weight, cmd.Weight)
-	log := func(format string, a ...any) { fmt.Fprintf(std.err, format+"\n", a...) }
 	e, err := s.Classifier.loadEncoder()
 	if err != nil {
 		return err
@@ -82,9 +81,9 @@ func (cmd *trainCmd) Run(c *cli, std *stdio) error {
 		return err
 	}
 	if labelled > 0 {
-		log("%d texts without a label: encoder %s is their teacher", labelled, e.Meta.Version)
+		std.progress("%d texts without a label: encoder %s is their teacher", labelled, e.Meta.Version)
 	}
-	res, err := train.Train(rows, r, log)
+	res, err := train.Train(rows, r, std.progress)
 	if err != nil {
 		return err
 	}
@@ -101,12 +100,15 @@ func (cmd *trainCmd) calibrate(s classifierSettings, rows []dataset.Row, r train
 	if err != nil {
 		return fmt.Errorf("--encoder: %w", err)
 	}
-	res, err := train.Calibrate(file, m, rows, r)
+	res, err := train.Calibrate(file, m, rows, r, std.progress)
 	if err != nil {
 		return err
 	}
 	return cmd.write(std, res.File, res.Card(), res.Meta.Version)
 }
+
+// progress writes a line of how far long work is.
+func (s *stdio) progress(format string, a ...any) { fmt.Fprintf(s.err, format+"\n", a...) }
 
 func (cmd *trainCmd) write(std *stdio, file []byte, text, version string) error {
 	if err := os.WriteFile(cmd.Out, file, 0o644); err != nil {

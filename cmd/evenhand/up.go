@@ -46,7 +46,7 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	if cmd.HTTP != "" {
 		c.Set = append(c.Set, "http.addr="+cmd.HTTP)
 	}
-	s, err := c.load(d)
+	s, err := c.loadWhole(d, allRoles, true)
 	if err != nil {
 		return err
 	}

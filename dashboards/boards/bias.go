@@ -5,7 +5,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // biasRates shows how often responses were biased: over time, by characteristic, domain, model and application.
 func biasRates(sql statements) *builder {
 	d := filters(blank("bias rates", "How often responses held bias, with the uncertainty of each rate", "bias"), sql).
-		WithVariable(choice("characteristic", "Characteristic", sql)).WithVariable(reviewPage())
+		WithVariable(choice("characteristic", "Characteristic", sql))
 	notes(d, sql)
 	with(d,
 		number("Analysed interactions", "Interactions that were looked at, in whole or in part", sql["analysed"], count),
@@ -26,7 +26,6 @@ func biasRates(sql statements) *builder {
 	d.WithRow(dashboard.NewRowBuilder("Interactions"))
 	return with(d,
 		cells("Rules that fired most", "In responses of the last two days of the range, by interactions", sql["bias_rules"]).Span(24),
-		cells("Latest flagged interactions", "Newest first, up to a week back; texts are not shown here, the link opens the review page", sql["latest_flagged"]).Span(24).Height(10).
-			OverrideByName("event_id", linked("Review", reviewLink)),
+		cells("Latest flagged interactions", "Newest first, up to a week back; texts are not shown here", sql["latest_flagged"]).Span(24).Height(10),
 	)
 }

@@ -181,6 +181,34 @@ func TestPanelsAreWellFormed(t *testing.T) {
 	}
 }
 
+// Grafana shows a link whatever its variables hold, so links lead only to boards that there are, and to addresses that a row has.
+func TestLinksLeadSomewhere(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, n := regexp.MustCompile(`"url":"([^"]*)"`), 0
+	for _, b := range all {
+		raw, err := json.Marshal(committed(t, b.UID).Panels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllSubmatch(raw, -1) {
+			n++
+			url, known := string(m[1]), strings.HasPrefix(string(m[1]), "${__data.fields.")
+			for _, to := range all {
+				known = known || strings.HasPrefix(url, "/d/"+to.UID+"?")
+			}
+			if !known {
+				t.Errorf("%s links to %s", b.UID, url)
+			}
+		}
+	}
+	if n == 0 {
+		t.Error("no links were found")
+	}
+}
+
 // Columns that panels name in overrides, links and transformations are columns of their statements.
 func TestPanelsNameColumns(t *testing.T) {
 	all, err := All()

@@ -6,7 +6,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // the last month of the range at most. Why interactions were chosen, what waits and what was odd about answers only the processes know: see doors.
 func judge(sql statements) *builder {
 	d := blank("judge", "What the judging model said, beside the rules, and what it took. By the time of its answers, up to a month back. The board doors has why it was asked, what waits and what was odd", "judge").Time("now-7d", "now").
-		WithVariable(choice("tenant", "Tenant", sql)).WithVariable(reviewPage())
+		WithVariable(choice("tenant", "Tenant", sql))
 	with(d,
 		number("Judged", "Interactions with a verdict of the judge", sql["judge_judged"], count),
 		number("To be asked again", "Interactions on which it failed or had no budget left", sql["judge_waiting"], count, step{Color: "green"}, step{Color: "orange", Value: new(1.0)}),
@@ -34,6 +34,5 @@ func judge(sql statements) *builder {
 			OverrideByRegexp("/^usd/", unit(usd)).OverrideByRegexp("/^p\\d+$/", unit(seconds)),
 	)
 	d.WithRow(dashboard.NewRowBuilder("Interactions"))
-	return with(d, cells("Latest findings", "Non-compliant or for a person, newest first; texts are not shown here, the link opens the review page", sql["judge_latest"]).Span(24).Height(10).
-		OverrideByName("event_id", linked("Review", reviewLink)))
+	return with(d, cells("Latest findings", "Non-compliant or for a person, newest first; texts are not shown here", sql["judge_latest"]).Span(24).Height(10))
 }

@@ -5,7 +5,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/table"
 // remediation shows what broke its baseline, how fast it was seen and mended, and its tickets.
 func remediation(sql statements) *builder {
 	d := blank("remediation", "Breaches, their tickets, and the time to detect, ticket and mitigate", "remediation").Time("now-30d", "now").
-		WithVariable(choice("tenant", "Tenant", sql)).WithVariable(choice("domain", "Domain", sql)).WithVariable(reviewPage())
+		WithVariable(choice("tenant", "Tenant", sql)).WithVariable(choice("domain", "Domain", sql))
 	with(d,
 		number("Open breaches", "As of now", sql["open_breaches"], count, step{Color: "green"}, step{Color: "red", Value: new(1.0)}).Span(5),
 		number("Open without a ticket", "As of now", sql["without_ticket"], count, step{Color: "green"}, step{Color: "orange", Value: new(1.0)}).Span(4),
@@ -22,11 +22,10 @@ func remediation(sql statements) *builder {
 	return with(d, cells("Trouble with tickets", "By class of error", sql["ticket_errors"]).Span(24).Height(6))
 }
 
-// breaches is a table of breaches whose cells lead to an example, to the ticket and to the rates of the window.
+// breaches is a table of breaches whose cells lead to the ticket and to the rates of the window.
 func breaches(title, about, sql string) *table.PanelBuilder {
 	const ratesLink = "/d/evenhand-bias-rates?var-tenant=${__data.fields.tenant:percentencode}&var-domain=${__data.fields.domain:percentencode}&from=${__data.fields.from_ms}&to=${__data.fields.to_ms}"
 	return rates(title, about, sql).Span(24).
-		OverrideByName("example", linked("Review", reviewLink)).
 		OverrideByName("ticket", linked("Ticket", "${__data.fields.ticket_url}")).
 		OverrideByName("kind", linked("Rates in this window", ratesLink)).
 		OverrideByRegexp("/^(ticket_url|from_ms|to_ms)$/", hidden())

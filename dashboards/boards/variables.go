@@ -21,16 +21,6 @@ func choice(name, label string, sql statements) *dashboard.QueryVariableBuilder 
 		Current(dashboard.VariableOption{Selected: new(true), Text: dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}}, Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{all}}})
 }
 
-// reviewPage is the address that links of interactions begin with; a viewer can change it.
-func reviewPage() *dashboard.TextBoxVariableBuilder {
-	here := "http://127.0.0.1:8787"
-	return dashboard.NewTextBoxVariableBuilder("review").Label("Evenhand's address").
-		DefaultValue(dashboard.StringOrMap{String: &here}).
-		Current(dashboard.VariableOption{Text: dashboard.StringOrArrayOfString{String: &here}, Value: dashboard.StringOrArrayOfString{String: &here}})
-}
-
-const reviewLink = "${review}/review/${__value.raw:percentencode}"
-
 // notes marks what may explain a step in a rate: new rules, new models, breaches.
 func notes(d *builder, sql statements) *builder {
 	for _, n := range [][3]string{{"Rules", "note_rules", "purple"}, {"Models", "note_models", "green"}, {"Breaches", "note_breaches", "red"}} {

@@ -29,16 +29,7 @@ var german = sync.OnceValues(func() (*Detector, *detectors.Analyzer) {
 
 // TestGermanHarmless holds that German rules fire on at most 3 % of harmless sentences that look biased.
 func TestGermanHarmless(t *testing.T) {
-	raw, err := os.ReadFile("testdata/harmless.de.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var texts []string
-	for line := range strings.Lines(string(raw)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			texts = append(texts, line)
-		}
-	}
+	texts := lines(t, "testdata/harmless.de.txt")
 	fired := firing(t, texts)
 	if len(texts) < 100 || len(fired)*100 > 3*len(texts) {
 		t.Errorf("%d of %d: %q", len(fired), len(texts), fired)
@@ -104,13 +95,34 @@ func TestGermanRows(t *testing.T) {
 	}
 }
 
-// firing gives the texts on which a rule fires, with the first rule.
-func firing(t *testing.T, texts []string) (fired []string) {
+// lines gives a file's lines without comments.
+func lines(t *testing.T, file string) (texts []string) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			texts = append(texts, line)
+		}
+	}
+	return texts
+}
+
+// firing gives the texts on which a German rule fires, with the first rule.
+func firing(t *testing.T, texts []string) []string {
 	t.Helper()
 	d, a := german()
 	if a == nil {
 		t.Fatal("the German packs do not load")
 	}
+	return firingOf(t, d, a, texts)
+}
+
+// firingOf is firing for the rules of a detector and its analyzer.
+func firingOf(t *testing.T, d *Detector, a *detectors.Analyzer, texts []string) (fired []string) {
+	t.Helper()
 	for _, text := range texts {
 		found, err := d.Detect(t.Context(), a.Prepare(detectortest.Interaction("", text)))
 		if err != nil {

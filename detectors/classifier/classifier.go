@@ -330,7 +330,7 @@ type Scores struct {
 // unasked gives the probability of a sentence that the encoder is not asked about: of an English one next to nothing, so that such sentences
 // keep their order, below those that it was asked about.
 func (d *Detector) unasked(text string, x *doubt) float64 {
-	if d.second.model.English(text[x.from:x.to]) {
+	if d.second.english(text[x.from:x.to]) {
 		return 1e-3 * x.probability
 	}
 	return x.probability

@@ -232,7 +232,7 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 			clear(x)
 			groundWords(w.words, ts, func(row int) { kernel.Axpy(x, 1/norm(len(ts)), o.Vectors.of(row)) })
 			for g := range z {
-				z[g] = addDot(float32(z[g]*unit)+w.groundBias[g], x, project[g*size:])
+				z[g] = kernel.AddDot(float32(z[g]*unit)+w.groundBias[g], x, project[g*size:])
 			}
 			var want [NumGrounds]float32
 			for _, g := range s.grounds {
@@ -264,17 +264,9 @@ func fitGrounds(w *weights, ss []*sample, o FitOptions) {
 	}
 	for i := range w.words {
 		for g := range NumGrounds {
-			w.groundWord[i*NumGrounds+g] = addDot(0, o.Vectors.of(i), project[g*size:])
+			w.groundWord[i*NumGrounds+g] = kernel.AddDot(0, o.Vectors.of(i), project[g*size:])
 		}
 	}
-}
-
-// addDot adds x·y to sum, number by number; y may be longer.
-func addDot(sum float32, x, y []float32) float32 {
-	for j, v := range x {
-		sum += float32(v * y[j])
-	}
-	return sum
 }
 
 // String says what an example is without its text.

@@ -10,6 +10,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
+	"github.com/evenhand/evenhand/detectors/language"
 )
 
 // EncoderRule is the rule that findings name where the encoder decided.
@@ -152,7 +153,7 @@ func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []det
 // again in its passage, which has the last word: "Not worth the training." is one thing after a course and another after a person.
 func (s *second) ask(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) {
 	window := detectors.Sentence{Start: x.from, End: int(x.to)}
-	if x.said != nil || !s.model.English(text[window.Start:window.End]) {
+	if x.said != nil || !s.english(text[window.Start:window.End]) {
 		return
 	}
 	x.said = s.read(b, text, window, window, w.Alone, &x.prior)
@@ -165,6 +166,11 @@ func (s *second) ask(w *way, h Head, b *buffers, text string, sentences []detect
 	if x.said.Early() {
 		x.probability = min(x.probability, w.Heads[h].Threshold)
 	}
+}
+
+// english tells whether the encoder can read a sentence. Short ones of other languages may be made of words that it knows: "Visitate lo zoo di Roma."
+func (s *second) english(sentence string) bool {
+	return s.model.English(sentence) && !language.Other(sentence)
 }
 
 // read reads a part of a text within its passage, once for all heads.
@@ -188,7 +194,7 @@ func (s *second) passage(text string, sentences []detectors.Sentence, of detecto
 	if !found {
 		return of
 	}
-	english := func(i int) bool { return s.model.English(text[sentences[i].Start:sentences[i].End]) }
+	english := func(i int) bool { return s.english(text[sentences[i].Start:sentences[i].End]) }
 	for before, after := at-1, at+1; ; {
 		whole := of
 		if before >= 0 && of.End-sentences[before].Start <= passageSize && english(before) {

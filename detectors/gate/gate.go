@@ -6,7 +6,7 @@
 // rate. Holding an answer until someone decides is not done here.
 //
 // The scan runs in the common scanner. New reports every faulty rule at once by its key
-// (gate.rules[1].pattern); Detect fails only when its context has ended.
+// (detect.gate_rules[1].pattern); Detect fails only when its context has ended.
 package gate
 
 import (
@@ -37,7 +37,7 @@ type Detector struct {
 // New makes the detector. Custom rules, when there are any, replace the built-in ones; extra rules and
 // an operator's own packs are added to either.
 func New(custom, extra []Custom, own ...*rules.Pack) (*Detector, error) {
-	return NewNamed([2]string{"gate.rules", "gate.extra_rules"}, custom, extra, own...)
+	return NewNamed([2]string{"detect.gate_rules", "detect.gate_extra_rules"}, custom, extra, own...)
 }
 
 // NewNamed is New with the names that the two lists have for whoever reads the errors.

@@ -58,6 +58,46 @@ func TestBuiltIn(t *testing.T) {
 	}
 }
 
+// Who approves must see all of what is done: a sum to its last digit, a command with what it is given.
+func TestEvidenceIsWhole(t *testing.T) {
+	d := mustNew(t, nil, nil)
+	for _, tc := range []struct{ text, want string }{
+		{"I will transfer $5,000 to account 12345678 now.", "transfer $5,000"},
+		{"I will transfer $4,999,999 to account 12345678.", "transfer $4,999,999"},
+		{"I will transfer $4,999,999.50 today.", "transfer $4,999,999.50"},
+		{"Now I transfer $5.", "transfer $5"},
+		{"Wiring 5.000.000,00 EUR now.", "Wiring 5.000.000,00 EUR"},
+		{"I am sending € 5.000.000,00 now.", "sending € 5.000.000,00"},
+		{"We pay $3 million on signing.", "pay $3 million"},
+		{"We pay $3 million dollars.", "pay $3 million dollars"},
+		{"We pay $3 months later.", "pay $3"},
+		{"Send 2.5k USD to the supplier.", "Send 2.5k USD"},
+		{"Send $2.5k.", "Send $2.5k"},
+		{"Send US$1'234'567.50, please.", "Send US$1'234'567.50"},
+		{"Send € 1 234 567,50, please.", "Send € 1 234 567,50"},
+		{"Send £5-10k.", "Send £5-10k"},
+		{"Paying EUR 1,200.00 to the IBAN on file.", "Paying EUR 1,200.00"},
+		{"Paying CHF 7 million.", "Paying CHF 7 million"},
+		{"Run rm -rf /var/data.", "rm -rf /var/data"},
+		{"Run `rm -rf --no-preserve-root /`", "rm -rf --no-preserve-root /"},
+		{"rm -rf ./build && make", "rm -rf ./build"},
+		{"Run: DROP TABLE IF EXISTS shop.orders;", "DROP TABLE IF EXISTS shop.orders"},
+		{"chmod 777 /etc/passwd", "chmod 777 /etc/passwd"},
+		{"kubectl delete ns payments --context production-eu-1", "kubectl delete ns payments --context production-eu-1"},
+		{"delete from shop.orders", "delete from shop.orders"},
+	} {
+		longest := ""
+		for _, f := range detectortest.Findings(t, d, tc.text) {
+			if got := f.Span.Slice(tc.text); len(got) > len(longest) {
+				longest = got
+			}
+		}
+		if longest != tc.want {
+			t.Errorf("%q: %q, want %q", tc.text, longest, tc.want)
+		}
+	}
+}
+
 // seedRules are the custom rules of seed 001, as written there.
 var seedRules = []Custom{
 	{"pii_export", "PII data export", `/\b(export|download|extract)\b.*\b(personal data|PII|user data|customer data)\b/i`, "data_export"},
@@ -106,10 +146,10 @@ func TestCustomRuleFaults(t *testing.T) {
 		t.Fatalf("kind %s of %v", audit.KindOf(err), err)
 	}
 	for _, want := range []string{
-		`gate.rules[1].id: "Bad Id"`, "gate.rules[1].description: is missing", "gate.rules[1].category: is missing",
-		"gate.rules[1].pattern: error parsing regexp", "gate.rules[2].pattern: ", "no look-ahead",
-		"gate.rules[3].pattern: matches the empty text", "gate.rules[4].pattern: is missing", `gate.rules[5].pattern: unknown flag 'q'`,
-		`gate.rules[6].id: "ok" is already used in gate.rules[0]`, `gate.extra_rules[0].id: "ok" is already used in gate.rules[0]`,
+		`detect.gate_rules[1].id: "Bad Id"`, "detect.gate_rules[1].description: is missing", "detect.gate_rules[1].category: is missing",
+		"detect.gate_rules[1].pattern: error parsing regexp", "detect.gate_rules[2].pattern: ", "no look-ahead",
+		"detect.gate_rules[3].pattern: matches the empty text", "detect.gate_rules[4].pattern: is missing", `detect.gate_rules[5].pattern: unknown flag 'q'`,
+		`detect.gate_rules[6].id: "ok" is already used in detect.gate_rules[0]`, `detect.gate_extra_rules[0].id: "ok" is already used in detect.gate_rules[0]`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in:\n%v", want, err)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -160,7 +161,8 @@ func sentenceWith(s string, i int, lists map[string][]string) (string, error) {
 		return items[i%len(items)]
 	})
 	if s != "" && missing == nil {
-		s = string(unicode.ToUpper(rune(s[0]))) + s[1:]
+		first, size := utf8.DecodeRuneInString(s)
+		s = string(unicode.ToUpper(first)) + s[size:]
 	}
 	return s, missing
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/evenhand/evenhand/detectors/language"
 	"github.com/evenhand/evenhand/detectors/normal"
 	"github.com/evenhand/evenhand/detectors/scan"
 )
@@ -71,14 +72,16 @@ func (g *guards) match(asked []Guard, text string) bool {
 }
 
 // Suppressed tells whether the match text[start:end] of the rule stands in a sentence that one of
-// the rule's guards excludes: a negation, a quotation, counter-speech; or is itself what UnlessHere excludes.
+// the rule's guards excludes: a negation, a quotation, counter-speech; or is itself what UnlessHere excludes; or whether
+// the sentence is in a language that the pack does not speak.
 //
 // The sentence is that of package normal, so guards and detectors mean the same by it.
 func Suppressed(r *Rule, text string, start, end int) bool {
-	if len(r.Guards)+len(r.here) == 0 {
+	if len(r.Guards)+len(r.here) == 0 && !r.Pack.EnglishOnly {
 		return false
 	}
 	from, to := normal.SentenceAround(text, start, end)
-	return slices.ContainsFunc(r.here, func(re *regexp.Regexp) bool { return re.MatchString(text[from:end]) }) ||
+	return r.Pack.EnglishOnly && language.Other(text[from:to]) ||
+		slices.ContainsFunc(r.here, func(re *regexp.Regexp) bool { return re.MatchString(text[from:end]) }) ||
 		len(r.Guards) > 0 && r.Pack.guards.match(r.Guards, text[from:to])
 }

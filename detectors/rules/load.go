@@ -183,6 +183,12 @@ func packFaults(p *Pack, where string) (faults []Fault) {
 	if p.ID == "" || p.Version == "" || p.Language == "" {
 		faults = append(faults, Fault{where, "", "pack", "pack, version and language must all be set"})
 	}
+	if p.EnglishOnly && p.Language != "en" {
+		faults = append(faults, Fault{where, "", "english_only", fmt.Sprintf("is for packs of language en, not %s", p.Language)})
+	}
+	if p.NotInEnglish && (p.Language == "en" || p.Raw) {
+		faults = append(faults, Fault{where, "", "not_in_english", "is for packs of other languages than en, and not for raw ones"})
+	}
 	set := 0
 	for _, is := range []bool{p.Ground != "", p.Category != "", p.Wording != "", p.Gate, p.PII} {
 		if is {
@@ -290,20 +296,6 @@ func Faults(err error) (faults []Fault) {
 		var f Fault
 		if errors.As(e, &f) {
 			faults = append(faults, f)
-		}
-	}
-	return faults
-}
-
-// Twice tells which ids of packs and rules stand more than once. Load tells it of one folder.
-func Twice(packs []*Pack) (faults []Fault) {
-	seen := map[string]string{} // id -> its pack
-	for _, p := range packs {
-		for _, id := range append([]string{p.ID}, ruleIDs(p)...) {
-			if other, dup := seen[id]; dup {
-				faults = append(faults, Fault{p.ID, id, "id", "already used in " + other})
-			}
-			seen[id] = p.ID
 		}
 	}
 	return faults

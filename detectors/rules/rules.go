@@ -29,6 +29,11 @@ type Pack struct {
 	Wording  string       `yaml:"wording,omitempty"`  // kind of wording outside the bias sum, "idiom": see audit.WordingSeverity
 	Gate     bool         `yaml:"gate,omitempty"`     // rules carry their own category and no severity
 	PII      bool         `yaml:"pii,omitempty"`      // rules name an entity, which makes their kind
+	// EnglishOnly packs stand on words that mean something else elsewhere ("hun" is Dutch for "their"): hits in sentences of
+	// other languages are dropped.
+	EnglishOnly bool `yaml:"english_only,omitempty"`
+	// NotInEnglish packs are not looked for in texts that are plainly English, which cost nothing then.
+	NotInEnglish bool `yaml:"not_in_english,omitempty"`
 	// Raw packs see the text as it came, not its normal form: digits and capitals mean what they are.
 	Raw bool `yaml:"raw,omitempty"`
 	// Lists are named alternatives for use in patterns.

@@ -225,6 +225,28 @@ func TestSuppressed(t *testing.T) {
 	}
 }
 
+// "hun" is Dutch for "their": an English pack that says so is silent in sentences of other languages.
+func TestEnglishOnly(t *testing.T) {
+	p := &Pack{ID: "charter.nationality.en", Version: "1", Language: "en", EnglishOnly: true, Ground: audit.Nationality, Rules: []*Rule{{ID: "nationality.a", Patterns: []string{`\bhun\b`}}}}
+	if err := Fill(p, "test"); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"Hun kinderen gaan naar school.": true, "Shut up, you dirty hun.": false} {
+		at := strings.Index(strings.ToLower(text), "hun")
+		if got := Suppressed(p.Rules[0], text, at, at+3); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+	p.Language = "nl"
+	if err := Fill(p, "test"); err == nil || !strings.Contains(err.Error(), "english_only") {
+		t.Errorf("%v", err)
+	}
+	p.Language, p.EnglishOnly, p.NotInEnglish = "en", false, true
+	if err := Fill(p, "test"); err == nil || !strings.Contains(err.Error(), "not_in_english") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestSuppressedHere(t *testing.T) {
 	r := load(t, strings.Replace(good, "    match", "    unless_here: ['\\b(?:never|nor) {people} (?:can''t|cannot) lead']\n    match", 1))[0].Rules[0]
 	for _, tc := range []struct {

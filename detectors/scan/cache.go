@@ -49,10 +49,9 @@ type cache struct {
 type column struct{ offset, stride uint32 }
 
 const (
-	silent     = 1 << 14 // the states from this number on have found nothing: nearly all that a text goes through
-	toldOf     = 5       // of so many states, room for one that has found something
+	silent     = 18 << 10 // the states from this number on have found nothing: nearly all that a text goes through
 	leastTold  = lanes + 2
-	mostStates = (1<<16 - silent) / (toldOf - 1) * toldOf // so many can be told apart in an entry
+	mostStates = 1<<16 - 1 // so many can be told apart in an entry
 )
 
 // Every symbol has a column, up to maxColumns of them; that is enough for ASCII. Patterns in many scripts may
@@ -74,7 +73,7 @@ type state struct {
 
 // newCache makes a cache that knows the beginning of a text alone.
 func newCache(p *program, maxStates int) *cache {
-	columns, told := columnsFor(p.alphabet), uint32(max(maxStates/toldOf, leastTold))
+	columns, told := columnsFor(p.alphabet), uint32(max(maxStates*silent>>16, leastTold)) // as many of them as there are numbers
 	c := &cache{
 		p:          p,
 		column:     make([]column, min(p.alphabet.size, columns)),

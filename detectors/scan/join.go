@@ -5,6 +5,29 @@ import "slices"
 // interval is a range of byte offsets, both ends included.
 type interval struct{ lo, hi int }
 
+// chain is a plan as a text needs it. There are tens of thousands, of which each text looks at some, so they are small.
+type chain struct {
+	pattern       int32
+	first, last   int32 // its parts: numbers of joints
+	start         reach // as in plan, as what follows
+	bytes, loop   int32 // numbers of sets
+	solid, spaces int32
+}
+
+// joint is one part of a chain, as planned.
+type joint struct {
+	part    int32
+	after   reach
+	between int32 // number of a set
+}
+
+// reach is a length.
+type reach struct{ min, max, runes int32 }
+
+func (l length) reach() reach { return reach{int32(l.min), int32(l.max), int32(l.runes)} }
+
+func (s *Scanner) jointsOf(c *chain) []joint { return s.joints[c.first : c.last+1] }
+
 // chainState is where matches of a chain may begin in one text.
 type chainState struct {
 	starts []interval // ascending, apart
@@ -12,8 +35,9 @@ type chainState struct {
 }
 
 // trigger says that a chain is looked at when a part is in the text. Of all its parts this is the one
-// that the fewest chains have; other and third are the next of them, or the same.
-type trigger struct{ chain, other, third int32 }
+// that the fewest chains have; other and third are the next of them, or the same. Those with the same other stand in a
+// row, and next is the first of them behind.
+type trigger struct{ chain, other, third, next int32 }
 
 // event is an end of a part, and the part's event before it.
 type event struct{ end, before int32 }
@@ -51,10 +75,16 @@ func (w *walk) join(text string) {
 		w.report(e.parts, int(e.at))
 	}
 	for _, part := range w.present {
-		for _, t := range w.s.triggers[w.s.triggerOf[part]:w.s.triggerOf[part+1]] {
-			if w.last[t.other] != 0 && w.last[t.third] != 0 {
+		for i, end := int32(w.s.triggerOf[part]), int32(w.s.triggerOf[part+1]); i < end; {
+			t := &w.s.triggers[i]
+			if w.last[t.other] == 0 {
+				i = t.next
+				continue
+			}
+			if w.last[t.third] != 0 {
 				w.joinChain(text, t.chain)
 			}
+			i++
 		}
 	}
 }
@@ -63,16 +93,17 @@ func (w *walk) join(text string) {
 // goes from the last part to the first and keeps of each the ends from where it goes on.
 func (w *walk) joinChain(text string, chain int32) {
 	c := &w.s.chains[chain]
-	n := len(c.parts) - 1
-	for i := range c.parts[:n] {
-		if w.last[c.parts[i].part] == 0 {
+	joints := w.s.jointsOf(c)
+	n := len(joints) - 1
+	for i := range joints[:n] {
+		if w.last[joints[i].part] == 0 {
 			return
 		}
 	}
-	good := w.endsOf(c.parts[n].part)
+	good := w.endsOf(joints[n].part)
 	for i := n; i > 0 && len(good) > 0; i-- {
-		ends := w.endsOf(c.parts[i-1].part)
-		w.good[i&1] = w.before(text, &c.parts[i], ends, good, w.good[i&1][:0])
+		ends := w.endsOf(joints[i-1].part)
+		w.good[i&1] = w.before(text, &joints[i], ends, good, w.good[i&1][:0])
 		good = w.good[i&1]
 	}
 	for _, end := range good {
@@ -82,7 +113,8 @@ func (w *walk) joinChain(text string, chain int32) {
 
 // before appends the ends from which the joint d can be reached at one of its own ends, good.
 func (w *walk) before(text string, d *joint, ends, good, dst []int32) []int32 {
-	least, most := int32(d.after.min), w.most(d.after)
+	least, most := d.after.min, w.most(d.after)
+	between := &w.s.sets[d.between]
 	g := len(good)    // good[g] is the nearest that is far enough
 	clear := int32(0) // between here and there, only bytes that may be, unless
 	wall := true
@@ -98,11 +130,11 @@ func (w *walk) before(text string, d *joint, ends, good, dst []int32) []int32 {
 		if g != from {
 			clear, wall = good[g], false
 		}
-		if int(good[g]-at) > most {
+		if good[g]-at > most {
 			continue
 		}
 		for ; clear > at && !wall; clear-- {
-			wall = !d.between.has(text[clear-1])
+			wall = !between.has(text[clear-1])
 		}
 		if !wall {
 			dst = append(dst, at)
@@ -113,7 +145,7 @@ func (w *walk) before(text string, d *joint, ends, good, dst []int32) []int32 {
 }
 
 // most is the upper bound of a length in the text that was seen so far.
-func (w *walk) most(l length) int {
+func (w *walk) most(l reach) int32 {
 	if w.foreign {
 		return l.max
 	}
@@ -124,7 +156,8 @@ func (w *walk) most(l length) int {
 // one chain come in the order of end.
 func (w *walk) begin(text string, chain, end int32) {
 	c, st := &w.s.chains[chain], &w.chains[chain]
-	lo, hi := max(int(end)-w.most(c.start), 0), int(end)-c.start.min
+	lo, hi := max(int(end-w.most(c.start)), 0), int(end-c.start.min)
+	bytes, loop := &w.s.sets[c.bytes], &w.s.sets[c.loop]
 	n, solid, spaces := len(st.starts), c.solid, c.spaces
 	inSpace := false
 	for i := int(end); i > lo; i-- {
@@ -133,7 +166,7 @@ func (w *walk) begin(text string, chain, end int32) {
 			break
 		}
 		b := text[i-1]
-		if !c.loop.has(b) {
+		if !loop.has(b) {
 			solid--
 		}
 		if is := space.has(b); is != inSpace {
@@ -141,7 +174,7 @@ func (w *walk) begin(text string, chain, end int32) {
 				spaces--
 			}
 		}
-		if solid < 0 || spaces < 0 || !c.bytes.has(b) {
+		if solid < 0 || spaces < 0 || !bytes.has(b) {
 			lo = i
 		}
 	}

@@ -16,7 +16,7 @@ type linker struct {
 	seen  map[*syntax.Regexp]bool // nodes whose characters are known
 	lists *trie
 	said  map[*syntax.Regexp]listing
-	text  []byte // of a phrase
+	text  []byte // of a phrase, or the content of a list
 	lines bool   // some assertion looks for ends of lines
 
 	emitted map[uint64][]emitted // parts that are no lists, by digest
@@ -38,7 +38,7 @@ func newLinker() *linker {
 }
 
 // part adds a part and gives its number, which equal parts have in common.
-func (l *linker) part(j *joint) int32 {
+func (l *linker) part(j *planned) int32 {
 	key := partKey{j.re, j.left, j.right}
 	id, ok := l.quick[key]
 	if !ok {
@@ -48,15 +48,15 @@ func (l *linker) part(j *joint) int32 {
 	return id
 }
 
-func (l *linker) newPart(j *joint) int32 {
+func (l *linker) newPart(j *planned) int32 {
 	next := int32(l.size)
 	if said := l.list(j.re); said.ok && !said.isEverywhere() {
 		list := said.phrases
-		text := contentOfList(list, j.left, j.right)
-		id, ok := l.ids[text]
+		l.text = appendContent(l.text[:0], list, j.left, j.right)
+		id, ok := l.ids[string(l.text)]
 		if !ok {
 			id = next
-			l.ids[text] = id
+			l.ids[string(l.text)] = id
 			l.size++
 			for _, p := range list {
 				l.lists.add(p.steps, uint32(id), j.left, j.right && !p.cut)
@@ -81,7 +81,7 @@ func (l *linker) newPart(j *joint) int32 {
 }
 
 // emitPart emits a part that is no list, with the assertions that its ends ask for. Its first instruction is its end.
-func (l *linker) emitPart(j *joint) (entry uint32) {
+func (l *linker) emitPart(j *planned) (entry uint32) {
 	end := l.emitOne(inst{op: match})
 	if j.right {
 		end = l.emitOne(inst{op: assert, arg: uint32(notInside), out: end})
@@ -343,16 +343,16 @@ func (p *program) translate(prog *syntax.Prog) (all []inst, ok bool) {
 	return all, ok
 }
 
-// contentOfList is equal for lists that are equal.
-func contentOfList(list []phrase, left, right bool) string {
-	b := appendFlags(nil, left, right)
+// appendContent appends what is equal for lists that are equal.
+func appendContent(b []byte, list []phrase, left, right bool) []byte {
+	b = appendFlags(b, left, right)
 	for _, p := range list {
 		for _, s := range p.steps {
 			b = appendNumbers(appendFlags(b, s.loop), []uint32{s.set})
 		}
 		b = append(appendFlags(b, p.cut), 0xff)
 	}
-	return string(b)
+	return b
 }
 
 func appendFlags(b []byte, flags ...bool) []byte {

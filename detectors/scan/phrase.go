@@ -64,26 +64,45 @@ func isLetter(sign byte) bool { return sign != between && sign != seldom }
 
 var frequentMarks = bytesOfRunes(runeSet{'\t', '\r', ' ', '"', '(', ')', ',', '/', ':', ';'}).or(foreignBytes)
 
-// isRare says whether a phrase, given as a text of signs, holds two words, or one that is neither frequent
-// nor a single letter nor a number.
-func isRare(text []byte) bool {
-	words, begin := 0, 0
+// grade says in how many texts a phrase stands.
+type grade uint8
+
+const (
+	everywhere grade = iota // in nearly all
+	common                  // in many
+	rare
+)
+
+// gradeOf gives the grade of a phrase, given as a text of signs. It is rare with two words, or a word and a number of
+// several digits, or one word that is neither frequent nor common nor a single letter.
+func gradeOf(text []byte) grade {
+	words, numbers, begin := 0, 0, 0
+	g := everywhere
 	for i := 0; i <= len(text); i++ {
 		if i < len(text) && text[i] == seldom {
-			return true
+			return rare
 		}
 		if i < len(text) && text[i] != between {
 			continue
 		}
 		w := text[begin:i]
-		if slices.ContainsFunc(w, func(c byte) bool { return 'a' <= c && c <= 'z' }) {
-			if words++; words > 1 || len(w) > 1 && !isFrequent[string(w)] {
-				return true
+		switch {
+		case slices.ContainsFunc(w, func(c byte) bool { return 'a' <= c && c <= 'z' }):
+			if words++; len(w) > 1 && !isFrequent[string(w)] {
+				if !isCommon[string(w)] {
+					return rare
+				}
+				g = common
 			}
+		case slices.ContainsFunc(w, func(c byte) bool { return '0' <= c && c <= '9' }) && len(w) > 1:
+			numbers = 1
+		}
+		if words > 0 && words+numbers > 1 {
+			return rare
 		}
 		begin = i + 1
 	}
-	return false
+	return g
 }
 
 // isTellingWord says whether a word is neither frequent nor a single letter nor a number.

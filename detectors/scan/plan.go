@@ -19,9 +19,8 @@ import (
 //
 // A plan is a necessary condition: wherever the pattern matches, the parts of one of its chains end
 // in order and at these distances. It need not be sufficient; what it finds is matched exactly.
-type chain struct {
-	pattern int32
-	parts   []joint
+type plan struct {
+	parts []planned
 	// start is how far before the end of the first part a match may begin. Between the two stand bytes
 	// only, at most solid of them not in loop, and white space in at most spaces places.
 	start  length
@@ -31,11 +30,10 @@ type chain struct {
 	spaces int
 }
 
-// joint is one part of a chain.
-type joint struct {
-	re          *syntax.Regexp // until it is linked
-	left, right bool           // no word goes on over this end of the part
-	part        int32
+// planned is one part of a chain.
+type planned struct {
+	re          *syntax.Regexp
+	left, right bool   // no word goes on over this end of the part
 	after       length // distance between the end of the part before and the end of this one
 	between     bytes  // what may stand there
 }
@@ -46,36 +44,39 @@ const (
 	maxGap     = 3       // repeats of a class of up to so many characters are no gap
 	maxSuffix  = 4       // what may be missing is looked for up to this length
 	maxList    = 32      // a part with more phrases than this is a list, and stays alone
-	maxPhrases = 1 << 10 // lists of more are shortened
+	maxProduct = 1 << 8  // lists in a row that give more phrases are divided
+	maxJoined  = 1 << 9  // common words and frequent ones behind them are one part up to so many phrases
+	maxPhrases = 1 << 11 // lists of more are shortened
 )
 
 // planner divides patterns into chains. It remembers what it found out of the nodes of their trees,
 // many of which stand in many patterns.
 type planner struct {
-	known map[*syntax.Regexp]*facts
-	tell  map[*syntax.Regexp]bool
-	text  []byte // of a phrase
-	l     *linker
+	known  map[*syntax.Regexp]*facts
+	grades map[*syntax.Regexp]grade
+	apart  map[*syntax.Regexp][]*syntax.Regexp // alternatives
+	text   []byte                              // of a phrase
+	l      *linker
 }
 
 func newPlanner(l *linker) *planner {
-	return &planner{known: map[*syntax.Regexp]*facts{}, tell: map[*syntax.Regexp]bool{}, l: l}
+	return &planner{known: map[*syntax.Regexp]*facts{}, grades: map[*syntax.Regexp]grade{}, apart: map[*syntax.Regexp][]*syntax.Regexp{}, l: l}
 }
 
-// plan divides a pattern into chains.
-func (pl *planner) plan(re *syntax.Regexp) []chain {
+// plans divides a pattern into chains.
+func (pl *planner) plans(re *syntax.Regexp) []plan {
 	if cs := pl.divide(re, maxChains); cs != nil {
 		return cs
 	}
-	return []chain{pl.chain([]*syntax.Regexp{re}, []piece{{0, 1}})}
+	return []plan{pl.chain([]*syntax.Regexp{re}, []piece{{0, 1}})}
 }
 
 // divide makes the chains of re, at most limit of them. It returns nil where that cannot be, because a
 // chain would have no parts or there would be too many.
-func (pl *planner) divide(re *syntax.Regexp, limit int) []chain {
+func (pl *planner) divide(re *syntax.Regexp, limit int) []plan {
 	items := flatten(nil, re)
 	for i, it := range items {
-		if it.Op == syntax.OpAlternate && pl.of(it).gap {
+		if it.Op == syntax.OpAlternate && len(pl.alternatives(it)) > 1 {
 			if all := pl.distribute(items, i, limit); all != nil {
 				return all
 			}
@@ -85,13 +86,13 @@ func (pl *planner) divide(re *syntax.Regexp, limit int) []chain {
 	if len(pieces) == 0 || limit < 1 {
 		return nil
 	}
-	return []chain{pl.chain(items, pieces)}
+	return []plan{pl.chain(items, pieces)}
 }
 
 // distribute makes the chains of a(b|c)d, where the alternatives are at i, as those of abd and acd.
-func (pl *planner) distribute(items []*syntax.Regexp, i, limit int) []chain {
-	var all []chain
-	for _, sub := range items[i].Sub {
+func (pl *planner) distribute(items []*syntax.Regexp, i, limit int) []plan {
+	var all []plan
+	for _, sub := range pl.alternatives(items[i]) {
 		cs := pl.divide(concat(slices.Concat(items[:i], []*syntax.Regexp{sub}, items[i+1:])), limit-len(all))
 		if cs == nil {
 			return nil
@@ -101,55 +102,117 @@ func (pl *planner) distribute(items []*syntax.Regexp, i, limit int) []chain {
 	return all
 }
 
+// alternatives gives what an alternation is divided into: on its own each alternative that has a gap, or lists in a
+// row (of adjectives and of nouns) that are too long for one; and the others together, in lists as long as one may be.
+func (pl *planner) alternatives(re *syntax.Regexp) []*syntax.Regexp {
+	all, known := pl.apart[re]
+	if known {
+		return all
+	}
+	if f := pl.of(re); !f.gap && f.size <= maxProduct {
+		return nil
+	}
+	var list []*syntax.Regexp
+	size := 0
+	flush := func() {
+		if len(list) > 0 {
+			one := either(list)
+			pl.apart[one] = nil
+			all = append(all, one)
+		}
+		list, size = nil, 0
+	}
+	for _, sub := range re.Sub {
+		f := pl.of(sub)
+		switch {
+		case sub.Op == syntax.OpAlternate && len(pl.alternatives(sub)) > 1:
+			all = append(all, pl.alternatives(sub)...)
+		case f.gap || f.size > maxList && len(pl.runs(flatten(nil, sub))) > 1:
+			all = append(all, sub)
+		default:
+			if size+f.size > maxPhrases {
+				flush()
+			}
+			list, size = append(list, sub), size+f.size
+		}
+	}
+	flush()
+	pl.apart[re] = all
+	return all
+}
+
+// either makes one node of alternatives.
+func either(list []*syntax.Regexp) *syntax.Regexp {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return &syntax.Regexp{Op: syntax.OpAlternate, Sub: list}
+}
+
 // piece is a run of factors of a pattern, items[lo:hi].
 type piece struct{ lo, hi int }
 
-// telling picks the parts: of the runs of factors between gaps those that most texts do not hold, or
-// else the longest.
+// telling picks the parts: of the runs of factors between gaps those that most texts do not hold, one of common words
+// with the frequent ones behind it ("people who"), or else the longest.
 func (pl *planner) telling(items []*syntax.Regexp) []piece {
-	var rare []piece
+	var parts []piece
 	var longest piece
-	most := 0
-	for _, p := range pl.runs(items) {
-		for p.lo < p.hi && pl.isTrim(items[p.lo]) {
-			p.lo++
-		}
-		for p.lo < p.hi && pl.isTrim(items[p.hi-1]) {
-			p.hi--
-		}
+	most, last := 0, -1 // last is where the run of the last part ends, if that could tell more
+	for _, run := range pl.runs(items) {
+		p := pl.trimmed(items, run)
 		n := pl.ofRow(items[p.lo:p.hi]).span.min
 		if n == 0 {
 			continue // it would be found everywhere
 		}
-		if pl.isTelling(items[p.lo:p.hi]) {
-			rare = append(rare, p)
+		switch pl.grade(items[p.lo:p.hi]) {
+		case everywhere:
+			if k := len(parts) - 1; last == run.lo && pl.ofRow(items[parts[k].lo:p.hi]).size <= maxJoined {
+				parts[k].hi = p.hi
+			}
+			last = -1
+		case common:
+			parts, last = append(parts, p), run.hi
+		default:
+			parts, last = append(parts, p), -1
 		}
 		if n > most {
 			longest, most = p, n
 		}
 	}
-	if len(rare) == 0 && most > 0 {
-		rare = append(rare, longest)
+	if len(parts) == 0 && most > 0 {
+		parts = append(parts, longest)
 	}
-	return rare
+	return parts
 }
 
-// isTelling says whether all phrases of a part are rare.
-func (pl *planner) isTelling(items []*syntax.Regexp) bool {
+// trimmed is a run without what tells nothing at its ends.
+func (pl *planner) trimmed(items []*syntax.Regexp, p piece) piece {
+	for p.lo < p.hi && pl.isTrim(items[p.lo]) {
+		p.lo++
+	}
+	for p.lo < p.hi && pl.isTrim(items[p.hi-1]) {
+		p.hi--
+	}
+	return p
+}
+
+// grade says how telling a part is: as its least telling phrase.
+func (pl *planner) grade(items []*syntax.Regexp) grade {
 	re := together(items)
-	is, known := pl.tell[re]
+	g, known := pl.grades[re]
 	if !known {
-		is = !slices.ContainsFunc(pl.l.list(re).phrases, func(p phrase) bool {
+		g = rare
+		for _, p := range pl.l.list(re).phrases {
 			text := pl.text[:0]
 			for _, s := range p.steps {
 				text = append(text, pl.l.signs[s.set])
 			}
 			pl.text = text
-			return !isRare(text)
-		})
-		pl.tell[re] = is
+			g = min(g, gradeOf(text))
+		}
+		pl.grades[re] = g
 	}
-	return is
+	return g
 }
 
 // together makes one node of factors in a row.
@@ -176,7 +239,7 @@ func (pl *planner) runs(items []*syntax.Regexp) (all []piece) {
 			lo, size = word, here
 		}
 		size, here = min(size*n, maxPhrases), min(here*n, maxPhrases)
-		if pl.isGlue(it) {
+		if pl.endsBlank(it) {
 			word, here = i+1, 1
 		}
 	}
@@ -186,7 +249,10 @@ func (pl *planner) runs(items []*syntax.Regexp) (all []piece) {
 // isGap says whether a factor divides the pattern.
 func (pl *planner) isGap(re *syntax.Regexp) bool {
 	f := pl.of(re)
-	return f.span.min == 0 && f.span.runes > maxSuffix || f.gap || isLoop(re) && f.anyLetter()
+	if f.span.min == 0 && f.span.runes > maxSuffix || f.gap || isLoop(re) && f.anyLetter() {
+		return true
+	}
+	return re.Op == syntax.OpAlternate && pl.l.isAnyWord(re)
 }
 
 // isGlue says whether a factor is but white space.
@@ -194,9 +260,37 @@ func (pl *planner) isGlue(re *syntax.Regexp) bool {
 	return pl.of(re).held.or(blanks) == blanks
 }
 
-// isTrim says whether a factor tells nothing at the end of a part: white space, or marks that may be missing.
+// endsBlank says whether every match of a row of factors ends with white space.
+func (pl *planner) endsBlank(items ...*syntax.Regexp) bool {
+	for _, re := range slices.Backward(items) {
+		switch re.Op {
+		case syntax.OpCapture, syntax.OpPlus, syntax.OpRepeat, syntax.OpQuest:
+			if !pl.endsBlank(re.Sub[0]) {
+				return false
+			}
+		case syntax.OpConcat:
+			if !pl.endsBlank(re.Sub...) {
+				return false
+			}
+		case syntax.OpAlternate:
+			if slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !pl.endsBlank(sub) }) {
+				return false
+			}
+		default:
+			if !pl.isGlue(re) {
+				return false
+			}
+		}
+		if pl.of(re).span.min > 0 {
+			return true
+		}
+	}
+	return true
+}
+
+// isTrim says whether a factor tells nothing at the end of a part: white space, or what may be missing.
 func (pl *planner) isTrim(re *syntax.Regexp) bool {
-	return pl.isGlue(re) || pl.of(re).span.min == 0 && pl.of(re).held.and(wordBytes.or(foreignBytes)) == bytes{}
+	return pl.isGlue(re) || pl.of(re).span.min == 0
 }
 
 // blanks are what stands between words.
@@ -222,8 +316,8 @@ func isLoop(re *syntax.Regexp) bool {
 }
 
 // chain makes the chain of these pieces.
-func (pl *planner) chain(items []*syntax.Regexp, pieces []piece) chain {
-	var c chain
+func (pl *planner) chain(items []*syntax.Regexp, pieces []piece) plan {
+	var c plan
 	from := 0
 	var before piece
 	for _, p := range pieces {
@@ -234,7 +328,7 @@ func (pl *planner) chain(items []*syntax.Regexp, pieces []piece) chain {
 		if len(c.parts) == 0 {
 			c.start, c.bytes, c.solid, c.loop, c.spaces = l, b, f.solid, f.loop, f.spaces
 		}
-		c.parts = append(c.parts, joint{
+		c.parts = append(c.parts, planned{
 			re: together(items[p.lo:p.hi]), left: pl.endsWord(items[:p.lo]), right: pl.beginsNone(items[p.hi:]), after: l, between: b,
 		})
 		from, before = p.hi, p

@@ -10,12 +10,12 @@
 // pattern is matched from the few places where a match can begin (walk.findAll). So clean text costs the
 // pass alone, and a hit costs about its own length. Whole patterns are compiled when first needed.
 //
-// Cost on one core: 6 µs for 2 KB of text and 1,000 phrases, 20 to 40 µs for the 2,300 rules that ship,
-// which hold ten thousands of words, once the automaton is warm; no allocation without a match. A new
-// Scanner is cold, its first texts take 0.1 to 0.5 ms; Warm takes that upon itself. The automaton is shared by all goroutines, grows
-// with new text up to Options.MaxStates, and is then thrown away and built anew; a Scanner holds 10 to
-// 60 MB. Scan never fails. Compile takes 0.1 to 0.3 ms a pattern and fails with audit.KindInvalid on a
-// bad one.
+// Cost on one core: 6 µs for 2 KB of text and 1,000 phrases; of the 7,600 patterns that ship, which hold ten
+// thousands of words, 30 to 40 µs for texts of one kind and 70 to 90 for those of all kinds, once the automaton is
+// warm; no allocation without a match. A new Scanner is cold, its first texts take 0.1 to 0.5 ms; Warm takes that upon
+// itself. The automaton is shared by all goroutines, grows with new text up to Options.MaxStates, and is then thrown
+// away and built anew; a Scanner holds 10 to 60 MB. Scan never fails. Compile takes 0.1 to 0.3 ms a pattern and fails
+// with audit.KindInvalid on a bad one.
 package scan
 
 import (
@@ -37,7 +37,7 @@ type Match struct{ Pattern, Start, End int32 }
 
 // Options tune a Scanner; the zero value means the defaults.
 type Options struct {
-	// MaxStates bounds the automaton, 16 to 61440. 0 means as many as fit into a table of 16 MiB, about
+	// MaxStates bounds the automaton, 16 to 65535. 0 means as many as fit into a table of 16 MiB, about
 	// 50,000 for rules in English.
 	MaxStates int
 }
@@ -57,8 +57,11 @@ var ErrEmpty = errors.New("can match the empty string")
 type Scanner struct {
 	program   *program
 	chains    []chain
-	triggers  []trigger // by part
-	triggerOf []uint32  // where those of each part begin; and where the last ends
+	joints    []joint
+	sets      []bytes         // that chains and joints name by number
+	setIDs    map[bytes]int32 // their numbers, while it is compiled
+	triggers  []trigger       // by part
+	triggerOf []uint32        // where those of each part begin; and where the last ends
 	patterns  int
 	wordings  [][]int32       // the patterns of each: several may be the same
 	chainsOf  []interval      // by wording: its first and its last chain
@@ -76,7 +79,7 @@ type Scanner struct {
 // Compile compiles RE2 patterns, with (?i) put in front of each. A pattern that package regexp refuses,
 // or that can match the empty string, is an error naming its index.
 func Compile(patterns []string, o Options) (*Scanner, error) {
-	s := &Scanner{leastAbreast: leastAbreast, patterns: len(patterns)}
+	s := &Scanner{leastAbreast: leastAbreast, patterns: len(patterns), setIDs: map[bytes]int32{}}
 	trees, l := newParser(), newLinker()
 	pl := newPlanner(l)
 	known := map[string]int{}
@@ -102,6 +105,7 @@ func Compile(patterns []string, o Options) (*Scanner, error) {
 	if s.program, err = l.link(); err != nil {
 		return nil, audit.E("scan: compile", audit.KindInvalid, err)
 	}
+	s.setIDs = nil
 	s.setTriggers()
 	s.maxStates = o.MaxStates
 	if s.maxStates == 0 {
@@ -123,34 +127,57 @@ func treeOf(pattern string) *syntax.Regexp {
 // add plans one pattern.
 func (s *Scanner) add(pl *planner, l *linker, pattern int32, re *syntax.Regexp) {
 	l.learn(re)
-	chains := pl.plan(re)
-	s.chainsOf = append(s.chainsOf, interval{len(s.chains), len(s.chains) + len(chains) - 1})
-	for _, c := range chains {
-		c.pattern = pattern
-		for j := range c.parts {
-			c.parts[j].part, c.parts[j].re = l.part(&c.parts[j]), nil
+	plans := pl.plans(re)
+	s.chainsOf = append(s.chainsOf, interval{len(s.chains), len(s.chains) + len(plans) - 1})
+	for _, p := range plans {
+		first := int32(len(s.joints))
+		for i := range p.parts {
+			j := &p.parts[i]
+			s.joints = append(s.joints, joint{part: l.part(j), after: j.after.reach(), between: s.set(j.between)})
 		}
-		s.chains = append(s.chains, c)
+		s.chains = append(s.chains, chain{
+			pattern: pattern, first: first, last: int32(len(s.joints)) - 1,
+			start: p.start.reach(), bytes: s.set(p.bytes), loop: s.set(p.loop), solid: int32(p.solid), spaces: int32(p.spaces),
+		})
 	}
+}
+
+// set gives the number of a set of bytes.
+func (s *Scanner) set(b bytes) int32 {
+	i, ok := s.setIDs[b]
+	if !ok {
+		i = int32(len(s.sets))
+		s.setIDs[b], s.sets = i, append(s.sets, b)
+	}
+	return i
 }
 
 // setTriggers hangs each chain on the part that the fewest chains have.
 func (s *Scanner) setTriggers() {
 	uses := make([]int, s.program.size)
 	for _, c := range s.chains {
-		for _, j := range c.parts {
+		for _, j := range s.jointsOf(&c) {
 			uses[j.part]++
 		}
 	}
 	of := make([][]trigger, len(uses))
 	for i, c := range s.chains {
-		parts := slices.SortedFunc(slices.Values(c.parts), func(a, b joint) int { return cmp.Compare(uses[a.part], uses[b.part]) })
+		parts := slices.SortedFunc(slices.Values(s.jointsOf(&c)), func(a, b joint) int { return cmp.Compare(uses[a.part], uses[b.part]) })
 		part, last := parts[0].part, len(parts)-1
-		of[part] = append(of[part], trigger{int32(i), parts[min(1, last)].part, parts[min(2, last)].part})
+		of[part] = append(of[part], trigger{chain: int32(i), other: parts[min(1, last)].part, third: parts[min(2, last)].part})
 	}
 	s.triggers, s.triggerOf = nil, make([]uint32, 1, len(of)+1)
 	for _, ts := range of {
+		slices.SortFunc(ts, func(a, b trigger) int { return cmp.Or(cmp.Compare(a.other, b.other), cmp.Compare(a.third, b.third)) })
+		n := len(s.triggers)
 		s.triggers = append(s.triggers, ts...)
+		for i := len(ts) - 1; i >= 0; i-- {
+			t := &s.triggers[n+i]
+			t.next = int32(n + i + 1)
+			if i+1 < len(ts) && ts[i+1].other == t.other {
+				t.next = s.triggers[n+i+1].next
+			}
+		}
 		s.triggerOf = append(s.triggerOf, uint32(len(s.triggers)))
 	}
 }

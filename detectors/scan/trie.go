@@ -9,7 +9,6 @@ import (
 // lists have it. So a state of the filter is a few instructions, not some of every list.
 type trie struct {
 	nodes   []node
-	next    map[arc]uint32
 	phrases [][]uint32 // by number of the phrase: the parts that have it
 	last    []step     // the phrase that was added last
 	path    []uint32   // and its nodes
@@ -21,10 +20,10 @@ type node struct {
 	ends [2]int32 // number of the phrase that ends here and, apart, of the one under notInside; or -1
 }
 
-// arc leads from a node over one step.
+// arc leads to a node over one step.
 type arc struct {
-	from uint32
 	step step
+	to   uint32
 }
 
 // step is one character of a class set, or with loop several.
@@ -40,7 +39,7 @@ const (
 )
 
 func newTrie() *trie {
-	t := &trie{next: map[arc]uint32{}}
+	t := &trie{}
 	for range roots {
 		t.nodes = append(t.nodes, node{ends: [2]int32{-1, -1}})
 	}
@@ -62,14 +61,7 @@ func (t *trie) add(phrase []step, part uint32, left, right bool) {
 	}
 	t.path, t.last = append(t.path[:min(same, len(t.path))], at), phrase
 	for _, s := range phrase[same:] {
-		to, ok := t.next[arc{at, s}]
-		if !ok {
-			to = uint32(len(t.nodes))
-			t.next[arc{at, s}] = to
-			t.nodes = append(t.nodes, node{ends: [2]int32{-1, -1}})
-			t.nodes[at].arcs = append(t.nodes[at].arcs, arc{at, s})
-		}
-		at = to
+		at = t.over(at, s)
 		t.path = append(t.path, at)
 	}
 	end := &t.nodes[at].ends[0]
@@ -83,6 +75,19 @@ func (t *trie) add(phrase []step, part uint32, left, right bool) {
 	if of := t.phrases[*end]; len(of) == 0 || of[len(of)-1] != part {
 		t.phrases[*end] = append(of, part)
 	}
+}
+
+// over gives the node behind a step, a new one if need be.
+func (t *trie) over(at uint32, s step) uint32 {
+	for _, a := range t.nodes[at].arcs { // few, but at the roots
+		if a.step == s {
+			return a.to
+		}
+	}
+	to := uint32(len(t.nodes))
+	t.nodes = append(t.nodes, node{ends: [2]int32{-1, -1}})
+	t.nodes[at].arcs = append(t.nodes[at].arcs, arc{s, to})
+	return to
 }
 
 // emit appends the instructions of the trie and gives where those of its roots begin. Phrases are
@@ -104,9 +109,9 @@ func (t *trie) emit(dst []inst, first uint32) (all []inst, entry [roots]uint32) 
 			ways = append(ways, add(inst{op: assert, arg: uint32(notInside), out: end}))
 		}
 		for _, a := range n.arcs {
-			over := add(inst{op: symbol, arg: a.step.set, out: at[t.next[a]]})
+			over := add(inst{op: symbol, arg: a.step.set, out: at[a.to]})
 			if a.step.loop {
-				dst[over].out = add(inst{op: alt, out: over, arg: at[t.next[a]]})
+				dst[over].out = add(inst{op: alt, out: over, arg: at[a.to]})
 			}
 			ways = append(ways, over)
 		}
@@ -218,6 +223,22 @@ func (l listing) isEverywhere() bool {
 	return slices.ContainsFunc(l.phrases, func(p phrase) bool { return len(p.steps) == 0 })
 }
 
+// isAnyWord says whether some phrase of an alternation holds letters, and none that is known.
+func (l *linker) isAnyWord(re *syntax.Regexp) bool {
+	return slices.ContainsFunc(l.list(re).phrases, func(p phrase) bool {
+		any := len(p.steps) == 0
+		for _, s := range p.steps {
+			switch sign := l.signs[s.set]; {
+			case sign == manyLetters:
+				any = true
+			case sign != between:
+				return false
+			}
+		}
+		return any
+	})
+}
+
 // listed extends phrases by what re matches. ok is false where there are too many.
 func (l *linker) listed(all []beginning, re *syntax.Regexp) (to []beginning, ok bool) {
 	if len(all) > 0 && !slices.ContainsFunc(all, func(p beginning) bool { return p.cut }) {
@@ -288,22 +309,34 @@ func (l *linker) continued(all []beginning, re *syntax.Regexp) (to []beginning, 
 
 // repeated is continued of a counted repeat. Large counts are for the automaton, see emitRepeat.
 func (l *linker) repeated(all []beginning, re *syntax.Regexp) (to []beginning, ok bool) {
-	if isLoop(re) && re.Min <= 1 {
+	switch {
+	case re.Max == 0:
+		return all, true
+	case isLoop(re) && re.Min <= 1:
 		return cut(all), true
 	}
-	if re.Max < 0 || re.Max > maxCount {
-		return nil, false
+	least, most := min(re.Min, maxCount), re.Max
+	if most < 0 || most > maxCount {
+		most = maxCount + 1 // they are cut before
 	}
-	more, ok := all, true
-	for i := range re.Max {
-		if i >= re.Min {
-			to = append(to, more...)
-		}
-		if more, ok = l.listed(more, re.Sub[0]); !ok {
-			return nil, false
-		}
+	once, ok := l.listed(all, re.Sub[0])
+	if least == 0 {
+		to = append(to, all...)
 	}
-	return append(to, more...), true
+	for n := 1; ok; n++ {
+		if n >= least {
+			to = append(to, once...)
+		}
+		if n == most {
+			return to, true
+		}
+		more, fits := l.listed(once, re.Sub[0])
+		if n >= least && (!fits || most > maxCount || len(to)+len(more) > maxPhrases) {
+			return append(to[:len(to)-len(once)], cut(once)...), true
+		}
+		once, ok = more, fits
+	}
+	return nil, false
 }
 
 // extend adds steps to the phrases.

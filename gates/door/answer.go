@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/gates"
 	"github.com/evenhand/evenhand/internal/reply"
 )
@@ -15,6 +16,11 @@ type fault = reply.Fault
 // bad is a 400 that names a field, "" for the body.
 func bad(field, message string) *fault {
 	return reply.NewFault(http.StatusBadRequest, reply.BadRequest, "the request is at fault: see details", []map[string]string{{"field": field, "code": "bad_value", "message": message}})
+}
+
+// refused is a refusal of package auth, as its middleware answers it.
+func refused(d *auth.Denied) *fault {
+	return reply.NewFault(d.Status, d.Code(), d.Say, map[string]any{"reason": d.Reason})
 }
 
 // failed turns an error into an answer. The words of faults of the caller name fields and bounds only.

@@ -33,7 +33,7 @@ const Path = "/v1/gates"
 type Options struct {
 	// Held is how many callers may wait or read streams at once; more are answered 429. Default 1,000.
 	Held int
-	// StreamMax ends streams, since a credential that was withdrawn would read on. Default 15m.
+	// StreamMax ends streams. Default 15m.
 	StreamMax time.Duration
 	// KeepAlive is how often a quiet stream shows that it is alive. Default 15s.
 	KeepAlive time.Duration
@@ -200,11 +200,17 @@ func (d *Door) wait(w http.ResponseWriter, r *http.Request, p *auth.Principal) *
 	defer cancel()
 	defer context.AfterFunc(d.over, cancel)() //nolint:contextcheck // of the process
 	if g.State == audit.GateOpen {
+		credential := auth.NewWatch(r.Context())
+		defer credential.Stop()
 		switch now, err := d.gates.WaitFor(ctx, g); {
 		case err == nil:
 			g = now
 		case ctx.Err() == nil:
 			return failed(err)
+		}
+		if gone := credential.Look(r.Context()); gone != nil { // withdrawn while it waited
+			gone.Challenge(w.Header())
+			return refused(gone)
 		}
 	}
 	if g.State == audit.GateOpen {

@@ -10,6 +10,7 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,14 +62,53 @@ func (*memory) Watch(context.Context, uint64) iter.Seq2[arbiter.Decision, error]
 	return func(func(arbiter.Decision, error) bool) {}
 }
 
+// clock is a clock that stands until it is moved.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// keyring is an auth.KeyStore.
+type keyring struct {
+	mu   sync.Mutex
+	keys []auth.APIKey
+}
+
+func (k *keyring) Keys(context.Context) ([]auth.APIKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.keys), nil
+}
+
+func (k *keyring) change(f func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f()
+}
+
 // front is the doors behind real authentication by role, and what is described of them.
 type front struct {
 	*testing.T
 	*httptest.Server
-	gates    *gates.Service
-	door     *door.Door
-	doc      map[string]any
-	compiler *jsonschema.Compiler
+	clock     *clock // of authentication
+	keys      *keyring
+	gates     *gates.Service
+	door      *door.Door
+	doc       map[string]any
+	compiling sync.Mutex // compiler is for one at a time
+	compiler  *jsonschema.Compiler
 }
 
 func newFront(t *testing.T) *front {
@@ -86,11 +126,12 @@ func newFront(t *testing.T) *front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := auth.New(t.Context(), auth.Config{Required: true, Dev: key}, auth.Options{})
+	clk, keys := &clock{t: time.Now()}, &keyring{}
+	a, err := auth.New(t.Context(), auth.Config{Required: true, Dev: key, Keys: keys, KeyHold: time.Hour}, auth.Options{Now: clk.now, LookEvery: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &front{T: t, gates: s, door: door.New(s, door.Options{Held: 3, KeepAlive: 50 * time.Millisecond}), compiler: jsonschema.NewCompiler()}
+	f := &front{T: t, clock: clk, keys: keys, gates: s, door: door.New(s, door.Options{Held: 3, KeepAlive: 50 * time.Millisecond}), compiler: jsonschema.NewCompiler()}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapi.Document))
 	if err == nil {
 		err = f.compiler.AddResource("mem:///openapi.json", doc)
@@ -160,7 +201,9 @@ func (f *front) ask(who, method, path, described, body string) (int, string) {
 			f.Errorf("%s %s %d is not described", method, described, res.StatusCode)
 			return res.StatusCode, string(b)
 		}
+		f.compiling.Lock()
 		schema, err := f.compiler.Compile("mem:///openapi.json#" + strings.ReplaceAll(strings.ReplaceAll(at, "{", "%7B"), "}", "%7D") + "/content/application~1json/schema")
+		f.compiling.Unlock()
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -296,6 +339,51 @@ func TestStream(t *testing.T) {
 	}
 	if event, _, data := quiet(); event != "end" {
 		t.Errorf("another tenant was told: %s %s", event, data)
+	}
+}
+
+// A credential that no longer holds ends its stream, and a wait, with what a new request is answered.
+func TestStreamEndsWithItsCredential(t *testing.T) {
+	f := newFront(t)
+	id := f.open(0)
+	k, raw, err := auth.NewAPIKey("acme", "watcher", []auth.Permission{auth.Approve, auth.Read}, "ann", time.Now(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.keys.change(func() { f.keys.keys = []auth.APIKey{k} })
+	tokens["key"] = raw.Reveal()
+	for _, tc := range []struct {
+		name, who, reason string
+		withdraw          func()
+	}{
+		{"a revoked key", "key", "key_revoked", func() {
+			f.keys.change(func() { f.keys.keys[0].Revoked = f.clock.now() })
+			f.clock.pass(10 * time.Second)
+		}},
+		{"an expired token", "ann", "token_expired", func() { f.clock.pass(time.Hour + time.Minute) }},
+	} {
+		next, end := f.stream(tc.who, "")
+		defer end()
+		if event, _, _ := next(); event != gates.EventOpened {
+			t.Fatalf("%s: %s", tc.name, event)
+		}
+		waited := make(chan string, 1)
+		go func() {
+			status, body := f.ask(tc.who, "GET", "/v1/gates/"+id.String()+"/wait?timeout=1", "/v1/gates/{id}/wait", "")
+			waited <- fmt.Sprint(status, body)
+		}()
+		tc.withdraw()
+		event, _, data := next()
+		status, body := f.ask(tc.who, "GET", "/v1/gates", "/v1/gates", "")
+		if event != "error" || status != 401 || data != strings.TrimSpace(body) || !strings.Contains(data, `"reason":"`+tc.reason+`"`) {
+			t.Errorf("%s: %s %s, a new request %d %s", tc.name, event, data, status, body)
+		}
+		if event, _, data := next(); event != "end" {
+			t.Errorf("%s reads on: %s %s", tc.name, event, data)
+		}
+		if got := <-waited; !strings.HasPrefix(got, "401") {
+			t.Errorf("%s waits on: %s", tc.name, got)
+		}
 	}
 }
 

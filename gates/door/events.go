@@ -16,7 +16,8 @@ import (
 const writeLimit = 30 * time.Second
 
 // events streams gates as they are opened and decided (server-sent events): id, event (gate.opened or
-// gate.decided), data (the gate). Last-Event-ID goes on after an event.
+// gate.decided), data (the gate). Last-Event-ID goes on after an event. A credential that no longer holds ends
+// it with an event error, whose data is what a new request would be answered.
 func (d *Door) events(w http.ResponseWriter, r *http.Request, p *auth.Principal) *fault {
 	release, f := d.hold()
 	if f != nil {
@@ -49,6 +50,8 @@ func (d *Door) events(w http.ResponseWriter, r *http.Request, p *auth.Principal)
 	}()
 	alive := time.NewTicker(d.opt.KeepAlive)
 	defer alive.Stop()
+	credential := auth.NewWatch(ctx)
+	defer credential.Stop()
 	// Headers go out with the first thing to say, at the latest now: a fault of the start is still an answer.
 	select {
 	case e, more := <-news:
@@ -68,6 +71,11 @@ func (d *Door) events(w http.ResponseWriter, r *http.Request, p *auth.Principal)
 				return nil
 			}
 			s.event(&e, p)
+		case <-credential.C:
+			if gone := credential.Look(ctx); gone != nil && ctx.Err() == nil {
+				s.refused(refused(gone))
+				return nil
+			}
 		case <-alive.C:
 			s.send(": alive\n\n")
 		}
@@ -105,6 +113,12 @@ func (s *stream) event(e *gates.Event, p *auth.Principal) {
 		return
 	}
 	s.send(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Type, b))
+}
+
+// refused tells why the stream ends.
+func (s *stream) refused(f *fault) {
+	b, _ := json.Marshal(map[string]*fault{"error": f}) // strings only
+	s.send(fmt.Sprintf("event: error\ndata: %s\n\n", b))
 }
 
 func (s *stream) send(text string) {

@@ -2150,7 +2150,7 @@ type LlmInteractionAudit {
   reviews: [Review!]!
   "Whether other content came under the same id."
   idConflict: Boolean!
-  "The producer named no time and the broker's was taken."
+  "The producer named no time and that of its arrival was taken."
   timeAssumed: Boolean!
   "A text was longer than the limit and only its start was kept."
   truncated: Boolean!
@@ -2196,7 +2196,7 @@ input UpdateLlmInteractionAuditBiasInput {
 input RecordBiasReviewInput {
   "false takes an earlier review by the same person back."
   humanReviewed: Boolean!
-  "{decision: confirmed | dismissed | unsure, tags: [keys of the taxonomy]}; also an array of keys, or one key."
+  "{decision: confirmed | dismissed | unsure, tags: [keys of the taxonomy]}; also an array of keys, or one key, which keep that person's last decision."
   humanBiasTag: JSON
   reviewNotes: String
 }
@@ -2208,6 +2208,7 @@ input LlmInteractionAuditFilterInput {
   userId: ID
   llmProvider: String
   llmModel: String
+  "low, medium or high, or a word of the producer's own scale."
   sensitivityScore: String
   biasDetected: Boolean
   humanReviewed: Boolean
@@ -2224,9 +2225,9 @@ input LlmInteractionAuditFilterInput {
   gated: Boolean
   "biasDetected and what reviewers made of it."
   effectiveBias: Boolean
-  "A key of the taxonomy among biasType."
+  "A key of the taxonomy among biasType; an unknown one is refused with the nearest known."
   biasType: String
-  "A key of the taxonomy among the kinds of all findings."
+  "A key of the taxonomy among the kinds of all findings, or gate.RULE or pii.ENTITY of rules of your own; an unknown one is refused with the nearest known."
   kind: String
   "At least this severe."
   minSeverity: Severity
@@ -2235,6 +2236,7 @@ input LlmInteractionAuditFilterInput {
   "0 to 1."
   minConfidence: Float
   biasAnalysisStatus: String
+  "success, error or blocked."
   status: String
   action: String
 }
@@ -2420,7 +2422,7 @@ input BiasTrendInput {
   bucket: TrendBucket = DAY
   "detected or flagged interactions, or those of one kind."
   measure: TrendMeasure! = DETECTED
-  "For measure KIND: a key of the taxonomy."
+  "For measure KIND: a key of the taxonomy, or gate.RULE or pii.ENTITY of rules of your own."
   kind: String
   "One series for each value; one in all when left out."
   groupBy: TrendGroup
@@ -2510,6 +2512,7 @@ type Breach {
   changedAt: DateTime!
   windowFrom: DateTime!
   windowTo: DateTime!
+  "Like rate, lower, upper and baseline 0 in tier policy, which is of findings and not of a rate."
   n: Int!
   k: Int!
   rate: Float!

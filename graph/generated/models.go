@@ -35,7 +35,7 @@ type BiasTrendInput struct {
 	Bucket *store.Bucket `json:"bucket,omitempty"`
 	// detected or flagged interactions, or those of one kind.
 	Measure store.Measure `json:"measure"`
-	// For measure KIND: a key of the taxonomy.
+	// For measure KIND: a key of the taxonomy, or gate.RULE or pii.ENTITY of rules of your own.
 	Kind *string `json:"kind,omitempty"`
 	// One series for each value; one in all when left out.
 	GroupBy     *store.Group `json:"groupBy,omitempty"`
@@ -96,10 +96,11 @@ type LlmInteractionAuditEdge struct {
 // Conditions are and'ed.
 type LlmInteractionAuditFilterInput struct {
 	// Only the caller's own tenant; another one is FORBIDDEN.
-	TenantID         *string `json:"tenantId,omitempty"`
-	UserID           *string `json:"userId,omitempty"`
-	LlmProvider      *string `json:"llmProvider,omitempty"`
-	LlmModel         *string `json:"llmModel,omitempty"`
+	TenantID    *string `json:"tenantId,omitempty"`
+	UserID      *string `json:"userId,omitempty"`
+	LlmProvider *string `json:"llmProvider,omitempty"`
+	LlmModel    *string `json:"llmModel,omitempty"`
+	// low, medium or high, or a word of the producer's own scale.
 	SensitivityScore *string `json:"sensitivityScore,omitempty"`
 	BiasDetected     *bool   `json:"biasDetected,omitempty"`
 	HumanReviewed    *bool   `json:"humanReviewed,omitempty"`
@@ -115,9 +116,9 @@ type LlmInteractionAuditFilterInput struct {
 	Gated           *bool      `json:"gated,omitempty"`
 	// biasDetected and what reviewers made of it.
 	EffectiveBias *bool `json:"effectiveBias,omitempty"`
-	// A key of the taxonomy among biasType.
+	// A key of the taxonomy among biasType; an unknown one is refused with the nearest known.
 	BiasType *string `json:"biasType,omitempty"`
-	// A key of the taxonomy among the kinds of all findings.
+	// A key of the taxonomy among the kinds of all findings, or gate.RULE or pii.ENTITY of rules of your own; an unknown one is refused with the nearest known.
 	Kind *string `json:"kind,omitempty"`
 	// At least this severe.
 	MinSeverity *audit.Severity `json:"minSeverity,omitempty"`
@@ -126,8 +127,9 @@ type LlmInteractionAuditFilterInput struct {
 	// 0 to 1.
 	MinConfidence      *float64 `json:"minConfidence,omitempty"`
 	BiasAnalysisStatus *string  `json:"biasAnalysisStatus,omitempty"`
-	Status             *string  `json:"status,omitempty"`
-	Action             *string  `json:"action,omitempty"`
+	// success, error or blocked.
+	Status *string `json:"status,omitempty"`
+	Action *string `json:"action,omitempty"`
 }
 
 type Mutation struct {
@@ -151,7 +153,7 @@ type Query struct {
 type RecordBiasReviewInput struct {
 	// false takes an earlier review by the same person back.
 	HumanReviewed bool `json:"humanReviewed"`
-	// {decision: confirmed | dismissed | unsure, tags: [keys of the taxonomy]}; also an array of keys, or one key.
+	// {decision: confirmed | dismissed | unsure, tags: [keys of the taxonomy]}; also an array of keys, or one key, which keep that person's last decision.
 	HumanBiasTag graphql.Omittable[any]     `json:"humanBiasTag,omitempty"`
 	ReviewNotes  graphql.Omittable[*string] `json:"reviewNotes,omitempty"`
 }

@@ -79,7 +79,7 @@ func holds(all, piece []Message) bool {
 }
 
 func same(a, b Message) bool {
-	return a.Role == b.Role && bytes.Equal(a.Content, b.Content) && bytes.Equal(a.Calls, b.Calls)
+	return a.Role == b.Role && bytes.Equal(a.Content, b.Content) && bytes.Equal(a.Calls, b.Calls) && bytes.Equal(a.Reasoning, b.Reasoning)
 }
 
 // instructed tells whether the prompt has its system message already.
@@ -105,7 +105,7 @@ func unnoted(metadata map[string]any) map[string]any {
 // size is how much the messages say, in bytes.
 func size(ms []Message) (n int) {
 	for _, m := range ms {
-		n += len(m.Content) + len(m.Calls)
+		n += len(m.Content) + len(m.Calls) + len(m.Reasoning)
 	}
 	return n
 }
@@ -187,17 +187,17 @@ func (p *Part) Event(tenant string) ([]byte, error) {
 			e.Template["version"] = p.TemplateVer
 		}
 	}
-	e.Response = response(p.Answers)
+	e.Response = Response(p.Answers)
 	return json.Marshal(e)
 }
 
-// response is a plain text where that is all there is, else the answers as they came.
-func response(answers []Message) any {
+// Response is what the event has as its response: a plain text where that is all there is, else the answers as they came.
+func Response(answers []Message) any {
 	if len(answers) == 0 {
 		return nil
 	}
 	var text string
-	if a := answers[0]; len(answers) == 1 && len(a.Calls) == 0 && json.Unmarshal(a.Content, &text) == nil {
+	if a := answers[0]; len(answers) == 1 && len(a.Calls)+len(a.Reasoning) == 0 && json.Unmarshal(a.Content, &text) == nil {
 		return text
 	}
 	return answers

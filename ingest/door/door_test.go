@@ -152,13 +152,13 @@ func TestStamps(t *testing.T) {
 		if rej != nil {
 			t.Fatal(rej.Detail)
 		}
-		if in.ID.String() != string(m.Key) || in.IDAssumed || in.TimeAssumed {
+		if in.ID.String() != string(m.Key) || in.IDAssumed {
 			t.Errorf("not stamped: %+v", in)
 		}
 		return in, m
 	}
 	in, m := stored(`{"response":"a","tenant_id":"acme"}`, "Traceparent", parent)
-	if at, ok := in.ID.Time(); !ok || !at.Equal(now) || !in.Time.Equal(now) || in.TraceID != traceID || in.SpanID != "00f067aa0ba902b7" {
+	if at, ok := in.ID.Time(); !ok || !at.Equal(now) || !in.Time.Equal(now) || in.TimeAssumed || in.TraceID != traceID || in.SpanID != "00f067aa0ba902b7" {
 		t.Errorf("%+v", in)
 	}
 	if len(m.Headers) != 1 || m.Headers[0].Key != "traceparent" || string(m.Headers[0].Value) != parent {
@@ -174,8 +174,47 @@ func TestStamps(t *testing.T) {
 	if in, _ = stored(`{"response":"a","tenant_id":"acme","id":"` + uuid7 + `"}`); in.Time.Equal(now) {
 		t.Error("a time was stamped over that of the id")
 	}
-	if in, _ = stored(`{"response":"a","tenant_id":"acme","id":"order-1"}`); in.GivenID != "order-1" || in.ID != audit.DeriveID("acme", "order-1") || !in.Time.Equal(now) {
+	if in, _ = stored(`{"response":"a","tenant_id":"acme","id":"order-1"}`); in.GivenID != "order-1" || in.ID != audit.DeriveID("acme", "order-1") || !in.Time.Equal(now) || !in.TimeAssumed {
 		t.Errorf("%+v", in)
+	}
+}
+
+// TestRetries: whoever sends an event again, under its own id or under the one that was answered, sends the same event,
+// whatever the time; the key of its row is tenant, day, id, digest.
+func TestRetries(t *testing.T) {
+	l, clock := &log{}, now
+	d := deps(l)
+	d.Now = func() time.Time { return clock }
+	h := Handler(d)
+	sent := func(body string) *audit.Interaction {
+		t.Helper()
+		clock, l.ms = clock.Add(1200*time.Millisecond), nil
+		if w := send(h, "POST", "/v1/interactions", body); w.Code != http.StatusAccepted {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+		in, rej := d.Decoder.Decode(sources.Record{Value: l.ms[0].Value, Headers: l.ms[0].Headers}, audit.Origin{BrokerTime: clock.Add(time.Minute)})
+		if rej != nil {
+			t.Fatal(rej.Detail)
+		}
+		return in
+	}
+	for _, id := range []string{"retry-1", uuid7, "6e0f2d3c-51a1-4d6e-9f3a-2b7c1d0e9f11"} {
+		body := `{"id":"` + id + `","tenant_id":"rt","response":"same"}`
+		direct, rej := d.Decoder.Decode(sources.Record{Value: []byte(body)}, audit.Origin{BrokerTime: now})
+		if rej != nil {
+			t.Fatal(rej.Detail)
+		}
+		one, two := sent(body), sent(body)
+		if one.ID != two.ID || one.Digest != two.Digest || one.Digest != direct.Digest || !one.SortTime().Equal(two.SortTime()) {
+			t.Errorf("%s: another event the second time\n%+v\n%+v", id, one, two)
+		}
+		if id != uuid7 && (!one.Time.Equal(clock.Add(-1200*time.Millisecond)) || !two.Time.Equal(clock)) {
+			t.Errorf("%s: times %s and %s are not those at the door", id, one.Time, two.Time)
+		}
+	}
+	answered := sent(`{"tenant_id":"rt","response":"same"}`)
+	if again := sent(`{"id":"` + answered.ID.String() + `","tenant_id":"rt","response":"same"}`); again.Digest != answered.Digest || !again.Time.Equal(answered.Time) {
+		t.Errorf("under the id that was answered: %+v, first %+v", again, answered)
 	}
 }
 

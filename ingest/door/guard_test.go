@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/auth"
 	"github.com/evenhand/evenhand/detectors"
@@ -94,6 +96,10 @@ func TestGuard(t *testing.T) {
 		{"nothing to judge", `{"prompt":"hello"}`, 200, `"reasons":["no_text"]`, `"prompt":"hello"`},
 		{"denied where nobody can be asked", `{"response":"I will transfer $5,000 to account 7.","options":{"hitlGate":true}}`, 200, `"name":"HumanGateDeniedError"`, `"status":"blocked"`},
 		{"and why", `{"response":"I will transfer $5,000 to account 7.","options":{"hitlGate":true}}`, 200, `"reason":"denied","detail":"no approver is configured","rule":"financial"`, `"guard"`},
+		{"a tool call beside text", `{"domain":"hr","options":{"biasAction":"block"},"response":{"choices":[{"message":{"role":"assistant","content":"Let me check.","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"r\":\"` + emotional + `\"}"}}]}}]}}`, 200, `"action":"block","reasons":["bias"],"domain":"hr","check":"response","scores":{"bias":0.6,`, `"status":"blocked"`},
+		{"a tool call alone", `{"domain":"hr","options":{"biasAction":"block"},"response":{"choices":[{"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"r\":\"` + emotional + `\"}"}}]}}]}}`, 200, `"action":"block","reasons":["bias"],"domain":"hr","check":"response","scores":{"bias":0.6,`, `"status":"blocked"`},
+		{"a gate for a tool call beside text", `{"options":{"hitlGate":true},"response":{"content":[{"type":"text","text":"Let me do that."},{"type":"tool_use","id":"c","name":"f","input":{"cmd":"transfer $5,000 to account 12345"}}]}}`, 200, `"reasons":["hitl_gate"]`, `"status":"blocked"`},
+		{"a gate for an item of a response", `{"options":{"hitlGate":true},"response":{"output":[{"type":"message","content":[{"type":"output_text","text":"Let me do that."}]},{"type":"function_call","name":"f","arguments":"{\"cmd\":\"transfer $5,000 to account 12345\"}"}]}}`, 200, `"reasons":["hitl_gate"]`, `"status":"blocked"`},
 		{"options of null", `{"response":"a","options":null,"wait":null}`, 200, `"allow"`, `"a"`},
 
 		{"unknown domain", `{"response":"a","domain":"hospital"}`, 400, `wants one of [general hr finance healthcare education]`, ""},
@@ -245,7 +251,7 @@ func TestGuardWaitsForAPerson(t *testing.T) {
 				if r.Requester != "anonymous" || len(r.Matches) == 0 || r.Matches[0].Rule != r.Rule || r.Matches[0].Text != r.MatchedText || r.ID != audit.DeriveID("gate", "default", r.Event.String()) {
 					t.Errorf("%+v", r)
 				}
-				if r.Rule.ID != "financial" || !strings.HasPrefix(r.MatchedText, "transfer $5") || r.Provider != "openai" || r.Method != "guard" || r.Timeout != 2*time.Minute || !r.Time.Equal(now) {
+				if r.Rule.ID != "financial" || r.MatchedText != "transfer $5,000" || r.Provider != "openai" || r.Method != "guard" || r.Timeout != 2*time.Minute || !r.Time.Equal(now) {
 					t.Errorf("%+v", r)
 				}
 				k.flush(t)
@@ -257,6 +263,31 @@ func TestGuardWaitsForAPerson(t *testing.T) {
 	d.Inline.Gates = &person{err: audit.E("test", audit.KindUnavailable, os.ErrClosed)}
 	if w := send(Handler(d), "POST", "/v1/guard", body); w.Code != 503 {
 		t.Errorf("nobody can be asked: %d %s", w.Code, w.Body)
+	}
+}
+
+// What a block refers to is the event, whoever names its tenant.
+func TestLiteLLMRefersToTheEvent(t *testing.T) {
+	for _, tc := range []struct{ name, header, more, tenant string }{
+		{"nobody", "", "", "default"},
+		{"the header", "acme", "", "acme"},
+		{"the application", "", `,"request_headers":{"x-tenant":"b"}`, "b"},
+	} {
+		d := deps(&log{})
+		k := inlined(t, &d)
+		w := send(Handler(d), "POST", liteLLMDoor, `{"input_type":"response","litellm_call_id":"c","texts":["`+emotional+`"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block"}`+tc.more+`}`, auth.TenantHeader, tc.header)
+		k.flush(t)
+		if len(k.parts) != 1 {
+			t.Fatalf("%s: %d %s", tc.name, w.Code, w.Body)
+		}
+		p := k.parts[0]
+		value, err := p.Event(tc.tenant) // as package join makes it
+		if err != nil || p.Tenant+p.Claimed != strings.TrimPrefix(tc.tenant, "default") {
+			t.Fatalf("%s: %v %+v", tc.name, err, p)
+		}
+		if id := gjson.GetBytes(value, "id").String(); id == "" || !strings.Contains(w.Body.String(), "Reference: "+id) {
+			t.Errorf("%s: %s is not of %s", tc.name, w.Body, id)
+		}
 	}
 }
 
@@ -427,6 +458,7 @@ func TestLiteLLMStream(t *testing.T) {
 }
 
 func TestLiteLLM(t *testing.T) {
+	const toolCall = `"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"r\":\"` + emotional + `\"}"}}]`
 	const secret = `"texts":["Write to jane.roe@example.com.","Not to joe@example.com but to jane.roe@example.com."]`
 	for _, tc := range []struct {
 		name, body string
@@ -443,6 +475,8 @@ func TestLiteLLM(t *testing.T) {
 		{"nobody to ask", `{"input_type":"response","texts":["I will transfer $5,000 to account 7."],"additional_provider_specific_params":{"hitlGate":true}}`, 200, `{"action":"BLOCKED","blocked_reason":"Stopped by policy: a human's approval is needed (rule financial)`},
 		{"no texts", `{"input_type":"response"}`, 200, `{"action":"NONE"}`},
 		{"a call of a tool", `{"input_type":"response","texts":[],"tool_calls":[{"type":"function"}]}`, 200, `{"action":"NONE"}`},
+		{"a biased call of a tool", `{"input_type":"response","texts":[],` + toolCall + `,"litellm_call_id":"c","additional_provider_specific_params":{"domain":"hr","biasAction":"block"}}`, 200, `{"action":"BLOCKED"`},
+		{"and beside text", `{"input_type":"response","texts":["Let me check."],` + toolCall + `,"additional_provider_specific_params":{"domain":"hr","biasAction":"block"}}`, 200, `{"action":"BLOCKED"`},
 		{"unknown fields are LiteLLM's affair", `{"input_type":"response","texts":["a"],"new":{"a":[1]}}`, 200, `{"action":"NONE"}`},
 		{"unknown param", `{"input_type":"response","texts":["a"],"additional_provider_specific_params":{"bias_action":"block"}}`, 400, `"field":"additional_provider_specific_params.bias_action"`},
 		{"unknown domain", `{"input_type":"response","texts":["a"],"additional_provider_specific_params":{"domain":"hospital"}}`, 400, `wants one of`},
@@ -464,6 +498,33 @@ func TestLiteLLM(t *testing.T) {
 				t.Errorf("%d parts", len(k.parts))
 			}
 		})
+	}
+}
+
+// What LiteLLM's door judges is the text that the record of the call has.
+func TestLiteLLMJudgesTheRecord(t *testing.T) {
+	for _, body := range []string{
+		`{"texts":["a"]}`, `{"texts":["a","","b"]}`, `{"texts":[]}`, `{"texts":null,"tool_calls":null}`,
+		`{"texts":["a"],"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"r\":\"x\\ud800\"}"}}]}`,
+		`{"texts":[],"tool_calls":[{"function":{"name":"f","arguments":"{\"r\":\"x"}},7,"y"]}`,
+	} {
+		var q liteLLMRequest
+		if err := json.Unmarshal([]byte(body), &q); err != nil {
+			t.Fatal(err)
+		}
+		q.Type = "response"
+		p := q.part("acme", now)
+		value, err := p.Event("acme")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, in, faults := ingest.NewDecoder(ingest.Options{}).Prepare(value, ingest.Sender{Tenant: "acme", Now: now})
+		if len(faults) > 0 {
+			t.Fatal(faults)
+		}
+		if judged := q.interaction(&p, ""); judged.Response != in.Response || judged.ID != in.ID {
+			t.Errorf("%s: judged %q, recorded %q", body, judged.Response, in.Response)
+		}
 	}
 }
 

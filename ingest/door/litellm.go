@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 	inline "github.com/evenhand/evenhand/guard"
 	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/ingest/call"
@@ -70,7 +72,7 @@ func (s *server) liteLLM(w http.ResponseWriter, r *http.Request, body []byte) *f
 	}
 	p := req.part(tenant, s.Now())
 	p.Domain = string(want.named)
-	in := req.interaction(&p)
+	in := req.interaction(&p, auth.From(r.Context()).Tenant)
 	in.Domain = want.options.Domain
 	if s.Inline.Guard.Judges() && req.Type == "response" && req.CallID != "" { // of a stream every fifth chunk comes
 		want.options.RulesOnly = s.heard.goesOn(in.Tenant+" "+req.CallID, req.Texts)
@@ -221,6 +223,9 @@ func (q *liteLLMRequest) part(tenant string, now time.Time) call.Part {
 		if p.Messages = q.Messages; len(p.Messages) == 0 {
 			p.Messages = said("user", q.Texts)
 		}
+		for i := range p.Messages {
+			p.Messages[i].Reasoning = nil // an event has that of answers only
+		}
 		return p
 	}
 	p.SoFar = true // of a stream it may be
@@ -273,17 +278,18 @@ func (q *liteLLMRequest) trace() string {
 	return ""
 }
 
-// interaction is what is judged: all texts, whatever their length.
-func (q *liteLLMRequest) interaction(p *call.Part) *audit.Interaction {
+// interaction is what is judged: all texts, whatever their length, and of an answer what its event will say. Its id is the event's, so its tenant
+// is the event's too: where neither caller nor application name one, the caller's by default.
+func (q *liteLLMRequest) interaction(p *call.Part, otherwise string) *audit.Interaction {
+	tenant := cmp.Or(p.Tenant, p.Claimed, otherwise)
 	in := &audit.Interaction{
-		ID: call.ID(firstOf(p.Tenant, p.Claimed), p.Group, p.Key), Tenant: firstOf(p.Tenant, p.Claimed), Time: p.Time, TraceID: p.TraceID,
+		ID: call.ID(tenant, p.Group, p.Key), Tenant: tenant, Time: p.Time, TraceID: p.TraceID,
 		UserID: p.UserID, Application: p.Service, Status: "success", Provider: "unknown", Model: firstOf(q.Model, "unknown"),
 	}
-	text := strings.Join(slices.DeleteFunc(slices.Clone(q.Texts), func(t string) bool { return t == "" }), "\n\n")
 	if q.Type == "request" {
-		in.Prompt = text
+		in.Prompt = strings.Join(slices.DeleteFunc(slices.Clone(q.Texts), func(t string) bool { return t == "" }), "\n\n")
 	} else {
-		in.Response = text
+		in.Response = ingest.Answer(p.Answers)
 	}
 	return in
 }

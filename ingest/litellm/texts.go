@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/evenhand/evenhand/ingest/call"
 )
@@ -59,7 +60,7 @@ func messageOf(raw json.RawMessage, role string) (m call.Message, ok bool) {
 		role = "assistant"
 	}
 	m = call.Message{Role: cmp.Or(o.text("role"), role), Calls: calls(o, raw)}
-	if v := there(o["content"], o["parts"], o["output"], o["refusal"], o["text"]); v != nil {
+	if v := spoken(o); v != nil {
 		m.Content = content(v)
 	}
 	switch {
@@ -70,6 +71,11 @@ func messageOf(raw json.RawMessage, role string) (m call.Message, ok bool) {
 		m.Content = json.RawMessage(`""`)
 	}
 	return m, true
+}
+
+// spoken is what a message says, under any of its names.
+func spoken(o object) json.RawMessage {
+	return there(o["content"], o["parts"], o["output"], o["refusal"], o["text"])
 }
 
 // calls are the tools that a message asks for.
@@ -90,6 +96,12 @@ func calls(o object, raw json.RawMessage) json.RawMessage {
 func answersOf(raw json.RawMessage) (ms []call.Message, shaped bool) {
 	add := func(raw json.RawMessage) {
 		if m, ok := messageOf(raw, "assistant"); ok {
+			var o object
+			_ = json.Unmarshal(raw, &o)
+			m.Reasoning = thought(cmp.Or(o.text("reasoning_content"), o.text("reasoning")))
+			if m.Reasoning != nil && spoken(o) == nil {
+				m.Content = json.RawMessage(`""`) // the reasoning is all of it
+			}
 			ms = append(ms, m)
 		}
 	}
@@ -139,6 +151,7 @@ func there(vs ...json.RawMessage) json.RawMessage {
 func responses(items []json.RawMessage) call.Message {
 	m := call.Message{Role: "assistant"}
 	var parts, tools []json.RawMessage
+	var thoughts []string
 	for _, item := range items {
 		var o object
 		_ = json.Unmarshal(item, &o)
@@ -146,6 +159,13 @@ func responses(items []json.RawMessage) call.Message {
 		case "message":
 			parts = append(parts, o.list("content")...)
 		case "reasoning":
+			for _, part := range slices.Concat(o.list("content"), o.list("summary")) {
+				var p object
+				_ = json.Unmarshal(part, &p)
+				if s := p.text("text"); s != redacted {
+					thoughts = append(thoughts, s)
+				}
+			}
 		case "function_call":
 			tools = append(tools, flat(item))
 		default:
@@ -156,16 +176,25 @@ func responses(items []json.RawMessage) call.Message {
 		b, _ := json.Marshal(parts)
 		m.Content = content(b)
 	}
+	m.Reasoning = thought(strings.Join(thoughts, "\n"))
 	if len(tools) > 0 {
 		m.Calls, _ = json.Marshal(tools)
 	}
 	return m
 }
 
+// thought is the reasoning of an answer, nil where LiteLLM tells none.
+func thought(s string) json.RawMessage {
+	if s == "" || s == redacted {
+		return nil
+	}
+	return quoted(json.RawMessage(s))
+}
+
 // said unwraps texts that are the only part of their message, and drops what says nothing.
 func said(ms []call.Message) []call.Message {
 	return slices.DeleteFunc(ms, func(m call.Message) bool {
-		return m.Calls == nil && (len(m.Content) == 0 || string(m.Content) == `""`)
+		return m.Calls == nil && m.Reasoning == nil && (len(m.Content) == 0 || string(m.Content) == `""`)
 	})
 }
 

@@ -83,7 +83,7 @@ func isParts(list []any) bool {
 
 // kept leaves out a message that says nothing.
 func kept(m call.Message) []call.Message {
-	if len(m.Content) == 0 && len(m.Calls) == 0 {
+	if len(m.Content)+len(m.Calls)+len(m.Reasoning) == 0 {
 		return nil
 	}
 	return []call.Message{m}
@@ -126,6 +126,9 @@ func message(m map[string]any, role string) call.Message {
 		if s := scalar(x); !hidden(s) {
 			out.Content = call.Text("", s).Content
 		}
+	}
+	if s := scalar(m["reasoning_content"]); s != "" && role == "assistant" && !hidden(s) { // of answers
+		out.Reasoning = call.Text("", s).Content
 	}
 	if len(calls) > 0 {
 		out.Calls = json.RawMessage(written(shallow(calls, jsonDeep)))

@@ -70,7 +70,7 @@ func shown(p call.Part) string {
 	}
 	for _, ms := range [][]call.Message{p.Messages, p.Answers} {
 		for _, m := range ms {
-			s.WriteString(" " + m.Role + "=" + string(m.Content) + string(m.Calls))
+			s.WriteString(" " + m.Role + "=" + string(m.Content) + string(m.Calls) + string(m.Reasoning))
 		}
 		s.WriteString(" |")
 	}
@@ -121,6 +121,10 @@ func TestTexts(t *testing.T) {
 		{"Langfuse, plain", `model: user="a" | assistant="b" |`, []any{"langfuse.observation.type", "generation", "langfuse.observation.input", "a", "langfuse.observation.output", "b"}},
 		{"Langfuse, tools", `model: user="a" | assistant=[{"function":{"name":"f"}}] |`,
 			[]any{"langfuse.observation.type", "generation", "langfuse.observation.input", `{"tools":[{}],"messages":[{"role":"user","content":"a"}]}`, "langfuse.observation.output", `{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f"}}]}`}},
+		{"Langfuse, reasoning", `model: assistant="a" | assistant="b""hm" |`,
+			[]any{"langfuse.observation.type", "generation", "langfuse.observation.input", `[{"role":"assistant","content":"a","reasoning_content":"hm"}]`, "langfuse.observation.output", `{"role":"assistant","content":"b","reasoning_content":"hm"}`}},
+		{"Vercel, reasoning", `model: user="a" | assistant="b""hm" |`,
+			[]any{"ai.operationId", "ai.generateText.doGenerate", "ai.prompt.messages", `[{"role":"user","content":"a"}]`, "ai.response.text", "b", "ai.response.reasoning", "hm"}},
 		{"Langfuse, a function", `context: | |`, []any{"langfuse.observation.type", "span", "langfuse.observation.input", "a", "langfuse.observation.output", "b", "user.id", "u"}},
 		{"Vercel, tools", `model: user="a" assistant=[{"function":{"arguments":{"x":1},"name":"f"},"id":"7","type":"function"}] tool="{\"y\":2}" | assistant="b"[{"function":{"arguments":"{}","name":"g"},"id":"8","type":"function"}] |`,
 			[]any{"ai.operationId", "ai.streamText.doStream", "ai.prompt.messages", `[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool-call","toolCallId":"7","toolName":"f","input":{"x":1}}]},{"role":"tool","content":[{"type":"tool-result","toolCallId":"7","output":{"type":"json","value":{"y":2}}}]}]`,

@@ -213,7 +213,7 @@ func size(a *attrs, p *call.Part) (why string) {
 	n := len(p.System)
 	for _, ms := range [][]call.Message{p.Messages, p.Answers} {
 		for _, m := range ms {
-			n += len(m.Role) + len(m.Content) + len(m.Calls)
+			n += len(m.Role) + len(m.Content) + len(m.Calls) + len(m.Reasoning)
 		}
 	}
 	if a.huge || n > maxText {

@@ -36,6 +36,9 @@ var vercel = dialect{
 		if t := s.text("ai.response.text", "ai.response.object", "ai.result.text", "ai.result.object"); t != "" {
 			answer["content"] = t
 		}
+		if t := s.text("ai.response.reasoning"); t != "" {
+			answer["reasoning_content"] = t
+		}
 		for _, name := range []string{"ai.response.toolCalls", "ai.result.toolCalls"} {
 			if v, _ := s.value(name); v != nil {
 				list, _ := v.([]any)

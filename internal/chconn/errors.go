@@ -119,6 +119,16 @@ func Code(err error) int {
 	return 0
 }
 
+// Whole gives the server's code and message as it sent them, nil when err did not come from the server. The message may
+// repeat the statement and values: it is for whoever wrote the statement, never for a log.
+func Whole(err error) error {
+	var server *clickhouse.Exception
+	if !errors.As(err, &server) {
+		return nil
+	}
+	return fmt.Errorf("ClickHouse code %d: %s", server.Code, strings.ToValidUTF8(server.Message, ""))
+}
+
 // Wrap classes err and puts the operation before it. The server's message is shown up to the first
 // value it quotes (see [Redact]), because it may repeat what was sent; errors.As still finds the
 // exception, whose own Error method shows it whole. Already classed errors only gain the operation.

@@ -7,18 +7,20 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-viper/mapstructure/v2"
-	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/providers/file"
 	"github.com/knadh/koanf/v2"
@@ -52,20 +54,26 @@ func Load(dst any, s Sources) error {
 		}
 	}
 	if s.File != "" {
-		y := koanf.New(".")
-		if err := y.Load(file.Provider(s.File), yaml.Parser()); err != nil {
+		y, doc := koanf.New("."), &document{}
+		if err := y.Load(file.Provider(s.File), doc); err != nil {
 			return fmt.Errorf("config file %s: %w", s.File, err)
+		}
+		where := func(key string) string {
+			if line, ok := doc.lines[key]; ok {
+				return fmt.Sprintf("%s, line %d", filepath.Base(s.File), line)
+			}
+			return filepath.Base(s.File)
 		}
 		for _, key := range y.Keys() {
 			_, known := fields[key]
 			switch {
 			case known || insideValue(key, fields):
 			case !holdsKeys(key, fields):
-				errs = append(errs, fmt.Errorf("%s: unknown key in %s%s", key, filepath.Base(s.File), nearest(key, fields)))
+				errs = append(errs, fmt.Errorf("%s: unknown key in %s%s", key, where(key), nearest(key, fields)))
 			case y.Get(key) == nil: // all its keys are comments
 				y.Delete(key)
 			default:
-				errs = append(errs, fmt.Errorf("%s: holds a value in %s, wants keys of its own%s", key, filepath.Base(s.File), nearest(key, fields)))
+				errs = append(errs, fmt.Errorf("%s: holds a value in %s, wants keys of its own%s", key, where(key), nearest(key, fields)))
 				y.Delete(key)
 			}
 		}
@@ -84,15 +92,37 @@ func Load(dst any, s Sources) error {
 		set[key] = value
 	}
 	merge(set)
+	var met mapstructure.Metadata
 	err := k.UnmarshalWithConf("", dst, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		Result: dst, TagName: "koanf", WeaklyTypedInput: true,
-		DecodeHook: mapstructure.ComposeDecodeHookFunc(
-			mapstructure.StringToTimeDurationHookFunc(), stringToList, mapstructure.TextUnmarshallerHookFunc()),
+		Metadata: &met, DecodeHook: mapstructure.ComposeDecodeHookFunc(
+			mapstructure.StringToTimeDurationHookFunc(), stringToList, finite, mapstructure.TextUnmarshallerHookFunc()),
 	}})
 	if err != nil {
 		errs = append(errs, decodeFaults(err, fields)...)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, unknownInside(met.Unused, fields)...)...)
+}
+
+// unknownInside names the keys that no entry of a list has; those outside of lists have been named.
+func unknownInside(unused []string, fields map[string]reflect.Type) (errs []error) {
+	slices.Sort(unused)
+	for _, key := range unused {
+		list, _, ok := strings.Cut(key, "[")
+		t := fields[list]
+		if !ok || t == nil || t.Kind() != reflect.Slice || t.Elem().Kind() != reflect.Struct {
+			continue
+		}
+		at := strings.LastIndexByte(key, '.') + 1
+		entry := map[string]reflect.Type{}
+		collect("", t.Elem(), entry)
+		hint := "; known are " + strings.Join(slices.Sorted(maps.Keys(entry)), ", ")
+		if near := nearest(key[at:], entry); strings.HasPrefix(near, "; did") {
+			hint = near
+		}
+		errs = append(errs, fmt.Errorf("%s: unknown key%s", key, hint))
+	}
+	return errs
 }
 
 // fromEnv reads the variables, values of …_FILE from their files.
@@ -167,7 +197,7 @@ func walk(prefix string, v reflect.Value, f func(string, reflect.Value)) {
 func collect(prefix string, t reflect.Type, out map[string]reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		key := prefix + f.Tag.Get("koanf")
+		key := prefix + cmp.Or(f.Tag.Get("koanf"), strings.ToLower(f.Name))
 		if f.Anonymous { // koanf:",squash": its keys stand among its neighbours
 			collect(prefix, f.Type, out)
 			continue
@@ -253,6 +283,8 @@ func decodeFaults(err error, fields map[string]reflect.Type) (out []error) {
 		want = "a number"
 	case t.Kind() == reflect.String:
 		want = "a text"
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		want = "a list of entries with keys of their own; set it in the file"
 	case t.Kind() == reflect.Slice:
 		want = "a list"
 	case t.Kind() == reflect.Map:
@@ -263,8 +295,28 @@ func decodeFaults(err error, fields map[string]reflect.Type) (out []error) {
 	return []error{fmt.Errorf("%s: wants %s", at.Name(), want)}
 }
 
-// stringToList splits "a, b" where a list of strings is wanted.
+// finite refuses what is no number of a scale.
+func finite(_, to reflect.Type, data any) (any, error) {
+	if to.Kind() != reflect.Float64 {
+		return data, nil
+	}
+	f, ok := data.(float64)
+	if s, text := data.(string); text {
+		var err error
+		f, err = strconv.ParseFloat(s, 64)
+		ok = err == nil
+	}
+	if ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		return nil, errors.New("not a finite number")
+	}
+	return data, nil
+}
+
+// stringToList splits "a, b" where a list of strings is wanted. Other lists have no form as a text.
 func stringToList(from, to reflect.Type, data any) (any, error) {
+	if from.Kind() == reflect.String && to.Kind() == reflect.Slice && to.Elem().Kind() == reflect.Struct {
+		return nil, errors.New("not a list")
+	}
 	if from.Kind() != reflect.String || to != reflect.TypeFor[[]string]() {
 		return data, nil
 	}

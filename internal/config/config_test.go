@@ -72,7 +72,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"nme: unknown key in c.yaml; did you mean name?", "kafka.timeout", "EVENHAND_KAFKA_BROKER: no such setting",
+	for _, want := range []string{"nme: unknown key in c.yaml, line 1; did you mean name?", "kafka.timeout", "EVENHAND_KAFKA_BROKER: no such setting",
 		"EVENHAND_NAME_FILE: no such setting", "--set kafka.brokrs=a", "did you mean kafka.brokers?", "--set novalue"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %q:\n%v", want, err)
@@ -88,7 +88,11 @@ func TestFaultsNameTheKeyAndWhatItWants(t *testing.T) {
 		{set: "limit=much", want: "limit: wants a number"},
 		{set: "kafka.timeout=soon", want: "kafka.timeout: wants a duration such as 500ms or 2s"},
 		{yaml: "log:\n  level: [a]\n", want: "log.level: wants a text"},
-		{yaml: "kafka: yes\n", want: "kafka: holds a value in c.yaml, wants keys of its own; did you mean kafka.brokers?"},
+		{set: "limit=NaN", want: "limit: wants a number"},
+		{yaml: "limit: .inf\n", want: "limit: wants a number"},
+		{set: "rules=[{id: x}]", want: "rules: wants a list of entries with keys of their own; set it in the file"},
+		{yaml: "rules: [{id: a}, {iid: b, other: c}]\n", want: "rules[1].iid: unknown key; did you mean id?\nrules[1].other: unknown key; known are id"},
+		{yaml: "kafka: yes\n", want: "kafka: holds a value in c.yaml, line 1, wants keys of its own; did you mean kafka.brokers?"},
 		{yaml: "kafka:\n  # brokers: all are comments\nname: x\n"},
 		{yaml: "log:\n  rows: a\n  quiet: b\n", want: "log.quiet: wants true or false\nlog.rows: wants a whole number"},
 	} {
@@ -125,6 +129,31 @@ func TestListPrintsWhatASettingTakes(t *testing.T) {
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %q, want %q", key, got[key], want)
+		}
+	}
+}
+
+// What is no YAML, or more than one document of it, is told with its line and without values.
+func TestFaultsOfTheFileNameTheLine(t *testing.T) {
+	for _, tc := range []struct{ yaml, want string }{ // "" is fine
+		{"", ""},
+		{"# all are comments\n", ""},
+		{"---\nname: x\n...\n", ""},
+		{"name: x\n---\n# nothing follows\n", ""},
+		{"a: b: c\n", "line 1: mapping values are not allowed in this context"},
+		{"log:\n\tlevel: x\n", "line 2: found character that cannot start any token"},
+		{"name: x\nlog: *secret\n", "line 2: unknown anchor 'secret' referenced"},
+		{"log:\n  level: a\n  level: b\n", `line 3: mapping key "level" already defined at line 2`},
+		{"\ns3cret\n", "line 2: wants keys with their values, such as log.level: info"},
+		{"- a\n", "line 1: wants keys with their values, such as log.level: info"},
+		{"name: x\n---\nnme: 3\n", "line 3: a second document, which nobody would read; write all settings into one, without --- between them"},
+		{"name: x\n---\na: [\n", "line 3: did not find expected node content"},
+	} {
+		var c sample
+		file := write(t, "c.yaml", tc.yaml)
+		err := Load(&c, Sources{File: file})
+		if want := "config file " + file + ": " + tc.want; tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: %v, want %s", tc.yaml, err, tc.want)
 		}
 	}
 }

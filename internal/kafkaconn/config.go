@@ -73,20 +73,20 @@ func (c Config) Validate() error {
 	switch c.SASL.Mechanism {
 	case "":
 		if c.SASL.User != "" || c.SASL.Password != "" {
-			errs = append(errs, errors.New("kafka.sasl.mechanism: is empty but a user or password is set; use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"))
+			errs = append(errs, errors.New("kafka.sasl_mechanism: is empty but a user or password is set; use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"))
 		}
 	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
 		if c.SASL.User == "" || c.SASL.Password == "" {
-			errs = append(errs, errors.New("kafka.sasl: mechanism "+c.SASL.Mechanism+" needs user and password"))
+			errs = append(errs, errors.New("kafka.sasl_mechanism: "+c.SASL.Mechanism+" needs kafka.sasl_user and kafka.sasl_password"))
 		}
 	default:
-		errs = append(errs, fmt.Errorf("kafka.sasl.mechanism: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism))
+		errs = append(errs, fmt.Errorf("kafka.sasl_mechanism: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism))
 	}
 	if (c.TLS.CertFile == "") != (c.TLS.KeyFile == "") {
-		errs = append(errs, errors.New("kafka.tls: cert_file and key_file belong together; set both or none"))
+		errs = append(errs, errors.New("kafka.tls_cert_file, kafka.tls_key_file: belong together; set both or none"))
 	}
 	if !c.TLS.Enabled && (c.TLS.CAFile != "" || c.TLS.CertFile != "" || c.TLS.ServerName != "") {
-		errs = append(errs, errors.New("kafka.tls.enabled: is false but other tls keys are set; set it to true or remove them"))
+		errs = append(errs, errors.New("kafka.tls: is false but other tls keys are set; set it to true or remove them"))
 	}
 	return errors.Join(errs...)
 }
@@ -147,7 +147,7 @@ func (c Config) mechanism() (sasl.Mechanism, error) {
 	case "SCRAM-SHA-256", "SCRAM-SHA-512":
 		return newSCRAM(c.SASL.Mechanism, c.SASL.User, c.SASL.Password.Reveal())
 	}
-	return nil, fmt.Errorf("kafka.sasl.mechanism: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism)
+	return nil, fmt.Errorf("kafka.sasl_mechanism: %q is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism)
 }
 
 func (c Config) tls() (*tls.Config, error) {
@@ -158,17 +158,17 @@ func (c Config) tls() (*tls.Config, error) {
 	if c.TLS.CAFile != "" {
 		pem, err := os.ReadFile(c.TLS.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("kafka.tls.ca_file: %w", err)
+			return nil, fmt.Errorf("kafka.tls_ca_file: %w", err)
 		}
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("kafka.tls.ca_file: %s holds no PEM certificate", c.TLS.CAFile)
+			return nil, fmt.Errorf("kafka.tls_ca_file: %s holds no PEM certificate", c.TLS.CAFile)
 		}
 	}
 	if c.TLS.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("kafka.tls.cert_file, kafka.tls.key_file: %w", err)
+			return nil, fmt.Errorf("kafka.tls_cert_file, kafka.tls_key_file: %w", err)
 		}
 		t.Certificates = []tls.Certificate{pair}
 	}

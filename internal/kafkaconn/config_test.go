@@ -35,12 +35,12 @@ func TestValidate(t *testing.T) {
 	}{
 		{"no broker", func(c *Config) { c.Brokers = nil }, "kafka.brokers: is empty; list host:port of at least one broker"},
 		{"broker without port", func(c *Config) { c.Brokers = []string{"a:1", "kafka"} }, `kafka.brokers[1]: "kafka" is not host:port`},
-		{"unknown mechanism", func(c *Config) { c.SASL.Mechanism = "GSSAPI" }, `kafka.sasl.mechanism: "GSSAPI" is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`},
-		{"mechanism without user", func(c *Config) { c.SASL.Mechanism = "PLAIN" }, "kafka.sasl: mechanism PLAIN needs user and password"},
-		{"user without mechanism", func(c *Config) { c.SASL.User = "u" }, "kafka.sasl.mechanism: is empty but a user or password is set; use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
-		{"half a certificate", func(c *Config) { c.TLS = TLS{Enabled: true, CertFile: "c"} }, "kafka.tls: cert_file and key_file belong together; set both or none"},
-		{"tls keys without tls", func(c *Config) { c.TLS.CAFile = "ca" }, "kafka.tls.enabled: is false but other tls keys are set; set it to true or remove them"},
-		{"all at once", func(c *Config) { c.Brokers, c.SASL.Mechanism = nil, "PLAIN" }, "kafka.brokers: is empty; list host:port of at least one broker\nkafka.sasl: mechanism PLAIN needs user and password"},
+		{"unknown mechanism", func(c *Config) { c.SASL.Mechanism = "GSSAPI" }, `kafka.sasl_mechanism: "GSSAPI" is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`},
+		{"mechanism without user", func(c *Config) { c.SASL.Mechanism = "PLAIN" }, "kafka.sasl_mechanism: PLAIN needs kafka.sasl_user and kafka.sasl_password"},
+		{"user without mechanism", func(c *Config) { c.SASL.User = "u" }, "kafka.sasl_mechanism: is empty but a user or password is set; use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},
+		{"half a certificate", func(c *Config) { c.TLS = TLS{Enabled: true, CertFile: "c"} }, "kafka.tls_cert_file, kafka.tls_key_file: belong together; set both or none"},
+		{"tls keys without tls", func(c *Config) { c.TLS.CAFile = "ca" }, "kafka.tls: is false but other tls keys are set; set it to true or remove them"},
+		{"all at once", func(c *Config) { c.Brokers, c.SASL.Mechanism = nil, "PLAIN" }, "kafka.brokers: is empty; list host:port of at least one broker\nkafka.sasl_mechanism: PLAIN needs kafka.sasl_user and kafka.sasl_password"},
 	} {
 		c := DefaultConfig()
 		tc.change(&c)
@@ -53,10 +53,10 @@ func TestValidate(t *testing.T) {
 func TestMissingFilesAreToldByKey(t *testing.T) {
 	c := DefaultConfig()
 	c.TLS = TLS{Enabled: true, CAFile: "nowhere.pem"}
-	if _, err := c.Transport(); err == nil || !strings.Contains(err.Error(), "kafka.tls.ca_file") {
+	if _, err := c.Transport(); err == nil || !strings.Contains(err.Error(), "kafka.tls_ca_file") {
 		t.Errorf("Transport: %v", err)
 	}
-	if _, err := c.Dialer(); err == nil || !strings.Contains(err.Error(), "kafka.tls.ca_file") {
+	if _, err := c.Dialer(); err == nil || !strings.Contains(err.Error(), "kafka.tls_ca_file") {
 		t.Errorf("Dialer: %v", err)
 	}
 }

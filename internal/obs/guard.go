@@ -21,6 +21,9 @@ func newGuardMetrics(r *prometheus.Registry) guardMetrics {
 		queue: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "evenhand_guard_queue_total", Help: "Audit events of the guard by queue (events, calls) and outcome: sent, lost, refused (the queue was full)."}, []string{"queue", "outcome"}),
 	}
 	r.MustRegister(m.decisions, m.took, m.queue)
+	known(m.decisions, []string{"guard"}, []string{"allow", "warn", "block", "gate", "failed"})
+	known(m.decisions, []string{"litellm"}, []string{"NONE", "BLOCKED", "GUARDRAIL_INTERVENED", "failed"})
+	known(m.queue, guardQueues, []string{"sent", "lost", "refused"})
 	return m
 }
 
@@ -35,9 +38,11 @@ func (m *Metrics) GuardQueue(queue, outcome string, n int) {
 	m.guard.queue.WithLabelValues(queue, outcome).Add(float64(n))
 }
 
+var guardQueues = []string{"events", "calls"}
+
 // FollowGuard shows how much waits in the guard's queues, read anew at each scrape. Call it once.
 func (m *Metrics) FollowGuard(waiting func(queue string) int) {
-	for _, queue := range []string{"events", "calls"} {
+	for _, queue := range guardQueues {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "evenhand_guard_queue_waiting", Help: "Audit events of the guard that the log has not acknowledged yet, by queue.", ConstLabels: prometheus.Labels{"queue": queue},
 		}, func() float64 { return float64(waiting(queue)) }))

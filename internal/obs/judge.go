@@ -37,11 +37,23 @@ func newJudgeMetrics(r *prometheus.Registry) (j judgeMetrics) {
 	j.calls = counter("judge_calls_total", "Calls of the model for verdicts of the judge.").WithLabelValues()
 	j.tokens = counter("judge_tokens_total", "Tokens of these calls, by side: input, output.", "side")
 	j.cost = counter("judge_cost_usd_total", "What they cost, where judge.price_input and judge.price_output are set.").WithLabelValues()
-	j.odd = counter("judge_odd_total", "What was odd about answers: unverified_quote, repaired (no verdict at first), injection, leaked, split (votes differed).", "what")
+	j.odd = counter("judge_odd_total", "What was odd about answers: unverified_quote, repaired (no verdict at first), injection, leaked, split (votes differed), unshown (shown later).", "what")
 	j.against = counter("judge_against_rules_total", "Verdicts of the judge beside those of the rules: whether each found bias.", "rules", "judge")
 	j.replays = counter("replays_total", "Replays that were stored: calls made again because their response did not pass, by round and outcome (passed, review, failed, unchecked).", "round", "outcome")
+	why, bools := []string{"grey", "domain", "sample", "asked", "again"}, []string{"true", "false"}
+	known(j.asked, why)
+	known(j.answers, why, []string{"done", "cached", "repeated", "gone", "waiting", "error"}, []string{""})
+	known(j.tokens, []string{"input", "output"})
+	known(j.odd, []string{"unverified_quote", "repaired", "injection", "leaked", "split", "unshown"})
+	known(j.against, bools, bools)
+	for round := range mostRounds {
+		known(j.replays, []string{strconv.Itoa(round + 1)}, replayOutcomes)
+	}
 	return j
 }
+
+// mostRounds is how often a call is made again at most.
+const mostRounds = 10
 
 var replayOutcomes = []string{"passed", "review", "failed", "unchecked"}
 
@@ -56,7 +68,7 @@ func (j *judgeMetrics) replayed(givenID string) {
 	if len(id) != 4 || !slices.Contains(replayOutcomes, id[3]) {
 		return
 	}
-	if n, err := strconv.Atoi(id[2]); err == nil && n >= 1 && n <= 10 {
+	if n, err := strconv.Atoi(id[2]); err == nil && n >= 1 && n <= mostRounds {
 		j.replays.WithLabelValues(strconv.Itoa(n), id[3]).Inc()
 	}
 }

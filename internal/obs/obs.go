@@ -6,6 +6,7 @@
 package obs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -20,12 +21,25 @@ type LogConfig struct {
 	Format string `koanf:"format"` // text, json, auto: text on a terminal, else JSON. Default auto.
 }
 
-// NewLogger makes the program's logger; a fault names the key.
-func NewLogger(w io.Writer, c LogConfig) (*slog.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		return nil, fmt.Errorf("log.level: %q is not one of debug, info, warn, error", c.Level)
+// Validate reports every fault with its key.
+func (c LogConfig) Validate() error {
+	var errs []error
+	if err := new(slog.Level).UnmarshalText([]byte(c.Level)); err != nil {
+		errs = append(errs, fmt.Errorf("log.level: %q is not one of debug, info, warn, error", c.Level))
 	}
+	if c.Format != "auto" && c.Format != "text" && c.Format != "json" {
+		errs = append(errs, fmt.Errorf("log.format: %q is not one of auto, text, json", c.Format))
+	}
+	return errors.Join(errs...)
+}
+
+// NewLogger makes the program's logger; faults are those of Validate.
+func NewLogger(w io.Writer, c LogConfig) (*slog.Logger, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.Level)) // validated
 	opts := &slog.HandlerOptions{Level: level}
 	format := c.Format
 	if format == "auto" {
@@ -34,11 +48,14 @@ func NewLogger(w io.Writer, c LogConfig) (*slog.Logger, error) {
 			format = "text"
 		}
 	}
-	switch format {
-	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
-	case "text":
+	if format == "text" {
 		return slog.New(slog.NewTextHandler(w, opts)), nil
 	}
-	return nil, fmt.Errorf("log.format: %q is not one of auto, text, json", c.Format)
+	opts.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr { // "1.5s", as in text, for a number that names no unit
+		if a.Value.Kind() == slog.KindDuration {
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}
+	return slog.New(slog.NewJSONHandler(w, opts)), nil
 }

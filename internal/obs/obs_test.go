@@ -143,9 +143,9 @@ func TestLogger(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Info("no")
-	log.Warn("yes")
-	if s := out.String(); !strings.HasPrefix(s, "{") || strings.Contains(s, `"no"`) {
-		t.Errorf("a pipe gets JSON from warn on: %s", s)
+	log.Warn("yes", "after", 1500*time.Millisecond)
+	if s := out.String(); !strings.HasPrefix(s, "{") || strings.Contains(s, `"no"`) || !strings.Contains(s, `"after":"1.5s"`) {
+		t.Errorf("a pipe gets JSON from warn on, with durations that name their unit: %s", s)
 	}
 	for key, c := range map[string]LogConfig{"log.level": {Level: "loud", Format: "json"}, "log.format": {Level: "info", Format: "xml"}} {
 		if _, err := NewLogger(&out, c); err == nil || !strings.Contains(err.Error(), key) {

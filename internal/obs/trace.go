@@ -32,18 +32,27 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
+// Validate reports every fault with its key.
+func (c TraceConfig) Validate() error {
+	var errs []error
+	if c.Ratio < 0 || c.Ratio > 1 {
+		errs = append(errs, fmt.Errorf("trace.ratio: %v is not in 0..1", c.Ratio))
+	}
+	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "") {
+		errs = append(errs, errors.New("trace.endpoint: is not an address such as http://127.0.0.1:4318"))
+	}
+	return errors.Join(errs...)
+}
+
 // NewTracer starts the exporter; it gives nil when no endpoint is set.
 func NewTracer(ctx context.Context, c TraceConfig, version string) (*Tracer, error) {
 	if c.Endpoint == "" {
 		return nil, nil
 	}
-	if c.Ratio < 0 || c.Ratio > 1 {
-		return nil, fmt.Errorf("trace.ratio: %v is not in 0..1", c.Ratio)
+	if err := c.Validate(); err != nil {
+		return nil, err
 	}
-	u, err := url.Parse(c.Endpoint)
-	if err != nil || u.Host == "" {
-		return nil, errors.New("trace.endpoint: is not an address such as http://127.0.0.1:4318")
-	}
+	u, _ := url.Parse(c.Endpoint)                 // validated
 	if !strings.HasSuffix(u.Path, "/v1/traces") { // the exporter takes the path as it is
 		u = u.JoinPath("v1", "traces")
 	}

@@ -224,6 +224,21 @@ func TestTheReasoningJoinsBothHalves(t *testing.T) {
 	}
 }
 
+// What is absent is an empty list in JSON, never null.
+func TestNoPhrasesAreAnEmptyList(t *testing.T) {
+	e, err := New(config(terms.Both), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Evaluate(t.Context(), Input{Output: "The team met."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := json.Marshal(r); err != nil || !strings.Contains(string(b), `"phrases":[]`) || !strings.Contains(string(b), `"terms":[]`) {
+		t.Errorf("%s %v", b, err)
+	}
+}
+
 func TestWhatTheModelSees(t *testing.T) {
 	see := func(t *testing.T, text string, o Options, change ...func(*terms.Config)) (llm.Request, *Result) {
 		m := &scripted{say: []any{rated(5)}}

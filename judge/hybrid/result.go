@@ -3,6 +3,7 @@ package hybrid
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -95,7 +96,13 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 		out.Terms = []terms.Match{}
 	}
 	if r.Ratings != nil {
-		out.LLM = &model{r.Model, r.Ratings, r.Calls, r.Usage.Input, r.Usage.Output, r.CostUSD}
+		ratings := slices.Clone(r.Ratings)
+		for i := range ratings {
+			if ratings[i].Phrases == nil {
+				ratings[i].Phrases = []Phrase{}
+			}
+		}
+		out.LLM = &model{r.Model, ratings, r.Calls, r.Usage.Input, r.Usage.Output, r.CostUSD}
 	}
 	return json.Marshal(out)
 }

@@ -57,7 +57,7 @@ func (s *Sweeper) Sweep(ctx context.Context, from time.Time) (out Outcome, err e
 	}
 	requests := paged{ctx: ctx, asker: s.Asker}
 	err = s.Store.Unjudged(ctx, store.Written{From: from.Add(-settled), To: to.Add(-settled)}, func(u store.Unjudged) error {
-		f := judge.Facts{ID: u.ID, Domain: u.Domain, Response: !u.WithoutContent, Detected: u.Detected, BiasSum: u.BiasSum, Threshold: u.Threshold}
+		f := judge.Facts{ID: u.ID, Domain: u.Domain, Response: !u.WithoutContent && u.Status != audit.Skipped, Detected: u.Detected, BiasSum: u.BiasSum, Threshold: u.Threshold}
 		why, ok := s.Asker.Selector.Select(f)
 		if !ok {
 			return nil

@@ -78,10 +78,13 @@ func (w *world) client(t *testing.T, env, line string, extra ...string) *exec.Cm
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = dir
 	cmd.Env = append(environment(), "PATH="+filepath.Join(in, "bin")+":"+os.Getenv("PATH"), "PYTHONUNBUFFERED=1",
-		"EVENHAND_URL="+w.HTTP, "EVENHAND_KEY="+w.key, "KAFKA_BROKERS="+w.Kafka, "JARS="+w.jars,
+		"EVENHAND_URL="+w.HTTP, "KAFKA_BROKERS="+w.Kafka, "JARS="+w.jars,
 		"OPENAI_BASE_URL="+w.model, "OPENAI_API_KEY=sk-fake", "LITELLM_MASTER_KEY=sk-5f2d8c1e9b7a4630d1f2a3b4c5d6e7f8",
 		"LITELLM_LOCAL_MODEL_COST_MAP=True", // else LiteLLM asks the internet for prices
 		"DEFAULT_FLUSH_INTERVAL_SECONDS=1")  // of its logger; the default of 5 is as far below join.window
+	if w.key != "" {
+		cmd.Env = append(cmd.Env, "EVENHAND_KEY="+w.key)
+	}
 	if in != "" {
 		cmd.Env = append(cmd.Env, "HTTPS_PROXY=http://127.0.0.1:9") // nothing leaves this machine
 	}
@@ -112,7 +115,7 @@ const anyTrace = "any"
 func TestClients(t *testing.T) {
 	folders := installed(t)
 	m := upstream(t)
-	w := &world{product: start(t, m), model: m, folders: folders, jars: kafkaJars(t)}
+	w := &world{product: start(t, asking, m), model: m, folders: folders, jars: kafkaJars(t)}
 	const said = cleanAnswer + "\n" + biasedAnswer + "\n"
 	clients := []struct {
 		name, env, line string
@@ -164,6 +167,41 @@ func TestClients(t *testing.T) {
 	if all := w.rows(t); !t.Failed() && len(all) != want {
 		t.Errorf("%d rows, want %d: %+v", len(all), want, all)
 	}
+}
+
+// Where nobody is asked, the same lines work without EVENHAND_KEY; Langfuse's wants one.
+func TestClientsWithoutAKey(t *testing.T) {
+	m := upstream(t)
+	w := &world{folders: installed(t), model: m, product: start(t, open, m)}
+	token := strings.TrimSpace(string(w.command(t, "token", "--tenant", "acme", "--role", "service")))
+	for _, c := range []struct {
+		name, env, line string
+		extra           string
+		want            []row
+	}{
+		{"LiteLLM SDK", "litellm", "python litellm_sdk.py", "", pair("litellm-sdk", "4bf92f3577b34da6a3ce929d0e0e4736", nil)},
+		{"OpenTelemetry", "otel", "sh otel_span.sh", "", pair("otel-span", anyTrace, noUser)},
+		{"OpenInference", "openllmetry", "python openinference_app.py", "", pair("openinference", anyTrace, nil)},
+		{"OpenLLMetry", "openllmetry", "python openllmetry_app.py", "", pair("openllmetry", anyTrace, nil)},
+		{"Langfuse", "otel", "sh langfuse.sh", "EVENHAND_KEY=" + token, append(pair("langfuse-observe", anyTrace, noProvider), pair("langfuse-openai", anyTrace, noProvider)...)},
+		{"Vercel AI SDK 6", "vercel-ai-6", "node app.mjs", "", pair("vercel-ai-6", anyTrace, nil)},
+		{"Vercel AI SDK 7", "vercel-ai-7", "node app.mjs", "", pair("vercel-ai-7", anyTrace, noUser)},
+		{"OpenTelemetry in Node", "otel-node", "sh otel.sh", "", pair("otel-node", anyTrace, noUser)},
+		{"CloudEvents", "otel", "python cloud_events.py", "", pair("/apps/cloudevents", "4bf92f3577b34da6a3ce929d0e0e4738", nil)},
+		{"curl", "", "sh curl.sh", "", pair("curl", "4bf92f3577b34da6a3ce929d0e0e473a", nil)},
+		{"gateway from Python", "otel", "python gateway.py", "", append(pair("gateway", anyTrace, blocked), pair("gateway", anyTrace, blocked)...)},
+		{"gateway from Node", "vercel-ai-6", "node gateway.mjs", "", pair("gateway-node", anyTrace, blocked)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := w.client(t, c.env, c.line, c.extra).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", c.line, err, out)
+			}
+			w.arrive(t, c.want, out)
+		})
+	}
+	t.Run("LiteLLM proxy", func(t *testing.T) { t.Parallel(); w.proxy(t) })
 }
 
 func blocked(clean, biased *row) { noUser(clean, biased); biased.Status = "blocked" }

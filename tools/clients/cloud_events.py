@@ -4,6 +4,8 @@ import httpx
 from cloudevents.core.bindings.http import to_binary_event, to_structured_event
 from cloudevents.core.v1.event import CloudEvent
 
+key = os.environ.get("EVENHAND_KEY")  # unset: nobody is asked, on loopback
+credential = {"Authorization": "Bearer " + key} if key else {}
 calls = [
     ("Who should lead the team?", "Ask the team: experience counts."),
     ("Can she lead the team?", "Women are too emotional to lead."),
@@ -22,7 +24,7 @@ for number, (question, answer) in enumerate(calls):
     message = to_binary_event(event) if number == 0 else to_structured_event(event)  # both are read
     httpx.post(
         os.environ["EVENHAND_URL"] + "/v1/cloudevents",
-        headers={"Authorization": "Bearer " + os.environ["EVENHAND_KEY"], **message.headers},
+        headers=credential | message.headers,
         content=message.body,
     ).raise_for_status()
     print(answer)

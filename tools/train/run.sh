@@ -3,12 +3,12 @@
 # SAMPLE to try it on so many rows; OUT (build/teacher); EVENHAND_SHARED, the folder whose data/ holds the public files; DATA overrides all
 # folders. A run that was broken off goes on from its checkpoint. Three quarters of an hour on two cores with AMX, three times as long without.
 # With the argument "encoder" it distils a trained teacher into layers and early exits, writes these as the program reads them
-# (OUT/encoder.bin, and golden values for its test), and has them calibrated: detectors/classifier/encoder/model.bin. Three quarters of an hour.
+# (OUT/encoder.bin, and golden values for its test), and has them calibrated: detectors/classifier/encoder/model.bin. An hour.
 # With the argument "classifier" the classifier learns from labels and from what the teacher labelled, or, where no teacher was trained here, what
 # the encoder that ships says of the same texts: detectors/classifier/model.bin. A quarter of an hour. The encoder has to be calibrated with it
 # then: "encoder", or, with the weights and early exits that it has, "calibrate".
 # With the argument "further" and files of new texts the encoder that ships learns from these, too, between two whole runs, and is calibrated
-# anew. Half an hour without AMX. A classifier or teacher is not needed.
+# anew. Forty minutes without AMX. A classifier or teacher is not needed.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -144,7 +144,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// Every processor gets the same bits: what a sentence's logits are with vectors, they are in plain Go.
+// Every processor gets the same bits: what a sentence's logits are with vectors, they are in plain Go, and what each early exit says.
 func TestEveryProcessorSaysTheSame(t *testing.T) {
 	m := model(t)
 	texts := []string{"", "x", strings.Repeat("Nobody of that age should be allowed to teach. ", 30)}
@@ -152,8 +152,10 @@ func TestEveryProcessorSaysTheSame(t *testing.T) {
 		texts = append(texts, g.Text)
 	}
 	var want []Logits
+	var wantExits [][][len(Heads)]float32
 	for _, text := range texts {
-		want = append(want, read(m, text))
+		exits, _ := m.Depths("", text, "")
+		want, wantExits = append(want, read(m, text)), append(wantExits, exits)
 	}
 	sets := kernel.Sets()
 	defer kernel.Use(sets[0])
@@ -162,6 +164,9 @@ func TestEveryProcessorSaysTheSame(t *testing.T) {
 		for i, text := range texts {
 			if got := read(m, text); got != want[i] {
 				t.Fatalf("%s: %q has %v, want %v", set, text, got, want[i])
+			}
+			if got, _ := m.Depths("", text, ""); !slices.Equal(got, wantExits[i]) {
+				t.Fatalf("%s: %q: early exits say %v, want %v", set, text, got, wantExits[i])
 			}
 		}
 	}
@@ -241,7 +246,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"threshold":       func(m *Meta) { m.Efforts = []Effort{{Name: "x", Heads: []Asking{{Threshold: 2}, {Threshold: 0.5}}}} },
 		"one head":        func(m *Meta) { m.Efforts = []Effort{{Name: "x", Heads: []Asking{{Threshold: 0.5}}}} },
 		"another head":    func(m *Meta) { m.Decides = []Scale{{Head: "toxicity", A: 1}} },
-		"early exits":     func(m *Meta) { m.Exits = m.Layers },
+		"early exits":     func(m *Meta) { m.Exits = m.Layers + 1 },
 		"stops of one":    stops(func(s Stops) Stops { return s[:1] }),
 		"stops too short": stops(func(s Stops) Stops { s[1] = s[1][:1]; return s }),
 		"seven of heads":  func(m *Meta) { m.Decides, m.Efforts = make([]Scale, 7), nil },
@@ -297,7 +302,7 @@ func FuzzDecode(f *testing.F) {
 		if s := c.text(1 << 16); c.err == nil && 4+len(s)+len(c.rest) != len(body) {
 			t.Fatal("bytes are lost")
 		}
-		m := &Model{Meta: Meta{Layers: 1, Exits: 1, Width: headWidth, Inner: kernel.Column, Pieces: 8, Outputs: []string{"a"}}}
+		m := &Model{Meta: Meta{Layers: 1, Exits: 1, Width: HeadWidth, Inner: kernel.Column, Pieces: 8, Outputs: []string{"a"}}}
 		c = &cursor{rest: body}
 		c.sections(m)
 		if c.err == nil && len(m.layers) != 1 {

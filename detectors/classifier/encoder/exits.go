@@ -1,9 +1,7 @@
 package encoder
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier/kernel"
@@ -13,8 +11,8 @@ import (
 // Hidden is the number of hidden values of an early exit.
 const Hidden = 64
 
-// Exit is an early exit: a network with one hidden layer that says, of the mean over a sentence's tokens after some of the layers, what all
-// layers are going to say. (Schwartz et al. 2020, "The Right Tool for the Job"; one linear layer, as there, reads twice as many sentences on.)
+// Exit is an early exit: a network with one hidden layer that says, of the mean over a sentence's tokens after some of the layers or of a glance,
+// what all layers are going to say. (Schwartz et al. 2020, "The Right Tool for the Job"; one linear layer, as there, reads twice as many sentences on.)
 type Exit struct {
 	In, InBias   []float32 // Width × Hidden, Hidden
 	Out, OutBias []float32 // Hidden × Heads, Heads
@@ -58,12 +56,15 @@ type Stop struct {
 	Below  float64 `json:"below"`
 }
 
-// Stops are those of each early exit, of the heads that answer. Where there are none, all layers are read.
+// Glancing is the early exit that hears of a glance: it comes after the one that hears of the tokens as they are, both before the first layer.
+const Glancing = 1
+
+// Stops are those of each early exit, of the heads that answer; an exit without is not asked. Where there are none, all layers are read.
 type Stops [][]Stop
 
 // Stop tells whether what an early exit says is too little for all heads that are asked for.
 func (s Stops) Stop(exit int, z *[len(Heads)]float32, prior *Prior) bool {
-	if exit >= len(s) {
+	if !s.Asks(exit) {
 		return false
 	}
 	for h, stop := range s[exit] {
@@ -74,12 +75,15 @@ func (s Stops) Stop(exit int, z *[len(Heads)]float32, prior *Prior) bool {
 	return true
 }
 
+// Asks tells whether an early exit is asked.
+func (s Stops) Asks(exit int) bool { return exit < len(s) && len(s[exit]) > 0 }
+
 func (s Stops) validate(t *Meta) error {
 	if len(s) > 0 && len(s) != t.Exits {
 		return fmt.Errorf("stops of %d early exits, there are %d", len(s), t.Exits)
 	}
 	for exit, stops := range s {
-		if len(stops) != len(t.Decides) {
+		if len(stops) > 0 && len(stops) != len(t.Decides) {
 			return fmt.Errorf("early exit %d has stops of %d heads, want %d", exit, len(stops), len(t.Decides))
 		}
 		for _, stop := range stops {
@@ -91,29 +95,61 @@ func (s Stops) validate(t *Meta) error {
 	return nil
 }
 
-// WithExits gives the file with these early exits, after no layer, after the first, and so on, in place of those that it has; nothing stops at them yet.
-func WithExits(file []byte, exits []Exit) ([]byte, error) {
+// ExitName says what an early exit hears of.
+func ExitName(exit int) string {
+	switch exit {
+	case 0:
+		return "the pieces"
+	case Glancing:
+		return "a glance at them"
+	case Glancing + 1:
+		return "one layer"
+	default:
+		return fmt.Sprintf("%d layers", exit-Glancing)
+	}
+}
+
+// seen is how many numbers an early exit hears: a glance's or a mean's.
+func seen(exit, width int) int {
+	if exit == Glancing {
+		return Glanced
+	}
+	return width
+}
+
+// WithExits gives the file with a glance and these early exits, two before the first layer, of which the second hears of the glance, one after it, and so
+// on, in place of those that it has; nothing stops at them yet. Without exits glance is nil.
+func WithExits(file []byte, glance *Glance, exits []Exit) ([]byte, error) {
 	const op = "encoder: with exits"
+	had, err := decode(file)
+	if err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
 	var t Meta
 	parts, _, err := modelfile.Open(file, magic, &t)
 	if err != nil {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
-	had := 4 * t.Exits * (t.Width*Hidden + Hidden + Hidden*len(Heads) + len(Heads))
-	if had < 0 || had > len(parts) {
-		return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("%d bytes of early exits in a file of %d", had, len(parts)))
-	}
-	parts = parts[: len(parts)-had : len(parts)-had]
-	for i := range exits {
-		for _, part := range exits[i].Parts() {
-			for _, v := range part {
-				parts = binary.LittleEndian.AppendUint32(parts, math.Float32bits(v))
-			}
-		}
-	}
+	size := len(parts) - len(early(had.glance, had.exits))
+	parts = append(parts[:size:size], early(glance, exits)...)
 	t.Exits = len(exits)
 	for i := range t.Efforts {
 		t.Efforts[i].Alone, t.Efforts[i].InPassage = nil, nil
 	}
 	return modelfile.Seal(magic, t, parts)
+}
+
+// early is what a file has at its end.
+func early(glance *Glance, exits []Exit) (out []byte) {
+	if glance != nil {
+		for _, l := range [...]*linear{&glance.in, &glance.first, &glance.attention, &glance.join, &glance.second} {
+			out = l.bytes(out)
+		}
+	}
+	for i := range exits {
+		for _, part := range exits[i].Parts() {
+			out = appendFloats(out, part)
+		}
+	}
+	return out
 }

@@ -15,24 +15,24 @@ const blocks = 4
 
 // scratch is what a pass writes to, for MaxTokens tokens.
 type scratch struct {
-	ids          []int32
-	x, y, heads  []float32 // tokens × width
-	qkv          []float32 // tokens × 3 width
-	inner        []float32 // tokens × inner
-	scores       []float32 // tokens × tokens
-	keys         []float32 // of a head, packed for the kernel
-	mean         []float32
-	bytes        []uint8
-	units, zeros [MaxTokens]float32
-	acc          [blocks * MaxTokens * kernel.Column]int32
-	nothing      []float32
+	ids           []int32
+	x, y, heads   []float32 // tokens × width
+	qkv           []float32 // tokens × 3 width
+	inner         []float32 // tokens × inner
+	scores        []float32 // tokens × tokens
+	keys          []float32 // of a head, packed for the kernel
+	mean, glanced []float32
+	bytes         []uint8
+	units, zeros  [MaxTokens]float32
+	acc           [blocks * MaxTokens * kernel.Column]int32
+	nothing       []float32
 }
 
 func newScratch(t *Meta) *scratch {
 	f := func(n int) []float32 { return make([]float32, MaxTokens*n) }
 	inner := max(t.Inner, 3*t.Width)
 	return &scratch{
-		x: f(t.Width), y: f(t.Width), heads: f(t.Width), qkv: f(3 * t.Width), inner: f(t.Inner), scores: f(MaxTokens), keys: f(headWidth), mean: make([]float32, t.Width),
+		x: f(t.Width), y: f(t.Width), heads: f(t.Width), qkv: f(3 * t.Width), inner: f(t.Inner), scores: f(MaxTokens), keys: f(HeadWidth), mean: make([]float32, t.Width), glanced: make([]float32, Glanced),
 		bytes: make([]uint8, MaxTokens*inner), nothing: make([]float32, t.Width),
 	}
 }
@@ -49,9 +49,9 @@ func (l *Logits) Early() bool { return math.IsInf(float64(l[len(Heads)]), -1) }
 func (m *Model) Read(before, sentence, after string, stops Stops, prior *Prior) (out Logits) {
 	stopped := false
 	var hidden [Hidden]float32
-	m.read(before, sentence, after, &out, len(stops), func(depth int, mean []float32) bool {
-		z := m.exits[depth].Answer(mean, &hidden)
-		if stopped = stops.Stop(depth, &z, prior); stopped {
+	m.read(before, sentence, after, &out, stops.Asks, func(exit int, seen []float32) bool {
+		z := m.exits[exit].Answer(seen, &hidden)
+		if stopped = stops.Stop(exit, &z, prior); stopped {
 			copy(out[:], z[:])
 		}
 		return stopped
@@ -67,8 +67,8 @@ func (m *Model) Read(before, sentence, after string, stops Stops, prior *Prior) 
 // Depths gives what each early exit and all layers say of a sentence: what stops are chosen by.
 func (m *Model) Depths(before, sentence, after string) (exits [][len(Heads)]float32, all Logits) {
 	var hidden [Hidden]float32
-	m.read(before, sentence, after, &all, len(m.exits), func(depth int, mean []float32) bool {
-		exits = append(exits, m.exits[depth].Answer(mean, &hidden))
+	m.read(before, sentence, after, &all, func(exit int) bool { return exit < len(m.exits) }, func(exit int, seen []float32) bool {
+		exits = append(exits, m.exits[exit].Answer(seen, &hidden))
 		return false
 	})
 	return exits, all
@@ -77,21 +77,60 @@ func (m *Model) Depths(before, sentence, after string) (exits [][len(Heads)]floa
 // Means puts the means over a sentence's tokens after 0, 1, … layers into means, one after the other, as many as there is room for, and gives
 // what all layers say: what early exits learn from.
 func (m *Model) Means(sentence string, means []float32) (all Logits) {
-	d := m.Meta.Width
-	m.read("", sentence, "", &all, len(means)/d, func(depth int, mean []float32) bool {
-		copy(means[depth*d:], mean)
+	s := m.pool.Get().(*scratch)
+	defer m.pool.Put(s)
+	d, from, to := m.Meta.Width, 0, 0
+	s.ids, from, to = m.pieces.passage(s.ids[:0], "", sentence, "", MaxTokens)
+	m.forward(s, from, to, &all, func(depth int) bool {
+		if depth < len(means)/d {
+			s.pool(len(s.ids), from, to, d)
+			copy(means[depth*d:], s.mean)
+		}
 		return false
 	})
 	return all
 }
 
-// read shows early the mean after 0, 1, … layers, of the first depths of them, and reads no more where that stops it.
-func (m *Model) read(before, sentence, after string, out *Logits, depths int, early func(depth int, mean []float32) (stop bool)) {
+// Pieces are the ids of a sentence's pieces, with the marks of its beginning and end.
+func (m *Model) Pieces(sentence string) []int32 {
+	ids, _, _ := m.pieces.passage(nil, "", sentence, "", MaxTokens)
+	return ids
+}
+
+// Tokens puts what the first layer gets of pieces, Width numbers each, into x.
+func (m *Model) Tokens(ids []int32, x []float32) {
+	d := m.Meta.Width
+	nothing := make([]float32, d)
+	m.embed(ids, x, nothing)
+}
+
+// read shows early what those early exits hear of a sentence that are asked, and reads no more where that stops it.
+func (m *Model) read(before, sentence, after string, out *Logits, asked func(exit int) bool, early func(exit int, seen []float32) (stop bool)) {
 	s := m.pool.Get().(*scratch)
 	defer m.pool.Put(s)
 	ids, from, to := m.pieces.passage(s.ids[:0], before, sentence, after, MaxTokens)
 	s.ids = ids
-	m.forward(s, from, to, out, depths, early)
+	n, d := len(ids), m.Meta.Width
+	mean := func(exit int) bool {
+		if !asked(exit) {
+			return false
+		}
+		s.pool(n, from, to, d)
+		return early(exit, s.mean)
+	}
+	m.forward(s, from, to, out, func(depth int) bool {
+		if depth > 0 {
+			return mean(depth + 1)
+		}
+		if mean(0) {
+			return true
+		}
+		if !asked(Glancing) {
+			return false
+		}
+		s.glance(m.glance, n, from, to, d)
+		return early(Glancing, s.glanced)
+	})
 }
 
 // Grounds are the likeliest, and others that are likelier than not, at most three in all; none where an early exit answered.
@@ -123,22 +162,26 @@ func (m *Model) English(sentence string) bool {
 	return 4*known > 3*words
 }
 
-// forward reads s.ids, until early stops it; the answer is about those in from..to and the marks of beginning and end.
-func (m *Model) forward(s *scratch, from, to int, out *Logits, depths int, early func(depth int, mean []float32) (stop bool)) {
-	d, n := m.Meta.Width, len(s.ids)
-	rows := kernel.Up(n, kernel.Tile)
-	clear(s.x[:rows*d]) // rows that fill up a tile
-	for i, id := range s.ids {
-		row := s.x[i*d:][:d]
+// embed puts what the first layer gets of pieces into x: their words and places, normed.
+func (m *Model) embed(ids []int32, x, nothing []float32) {
+	d := m.Meta.Width
+	for i, id := range ids {
+		row := x[i*d:][:d]
 		copy(row, m.place[i*d:])
 		kernel.AddBytes(row, m.wordScale[id], m.word[int(id)*d:][:d])
-		kernel.AddNorm(row, s.nothing, m.first.gain, m.first.shift)
+		kernel.AddNorm(row, nothing, m.first.gain, m.first.shift)
 	}
+}
+
+// forward reads s.ids, until early stops it, which is asked before each layer; the answer is about those in from..to and the marks of beginning and end.
+func (m *Model) forward(s *scratch, from, to int, out *Logits, early func(depth int) (stop bool)) {
+	d, n := m.Meta.Width, len(s.ids)
+	rows := kernel.Up(n, kernel.Tile)
+	m.embed(s.ids, s.x, s.nothing)
+	clear(s.x[n*d : rows*d]) // rows that fill up a tile
 	for i := range m.layers {
-		if i < depths {
-			if s.pool(n, from, to, d); early(i, s.mean) {
-				return
-			}
+		if early(i) {
+			return
 		}
 		l := &m.layers[i]
 		s.linear(&l.attention, s.qkv, s.x, rows)
@@ -148,7 +191,7 @@ func (m *Model) forward(s *scratch, from, to int, out *Logits, depths int, early
 			from, to = 1, n-1
 			rows = kernel.Up(n, kernel.Tile)
 		}
-		m.attend(s, keys, rows)
+		s.attend(d, keys, rows)
 		s.linear(&l.join, s.y, s.heads, rows)
 		s.addNorms(&l.mid, n, d)
 		s.linear(&l.up, s.inner, s.x, rows)
@@ -231,18 +274,18 @@ func (s *scratch) linear(l *linear, y, x []float32, rows int) {
 	}
 }
 
-// attend mixes the values of n tokens for rows of queries, by how they fit the keys (Vaswani et al. 2017), head by head.
-func (m *Model) attend(s *scratch, n, rows int) {
-	d, columns := m.Meta.Width, kernel.Up(n, kernel.Wide)
-	scale := float32(1 / math.Sqrt(headWidth))
+// attend mixes the values of n tokens of d numbers for rows of queries, by how they fit the keys (Vaswani et al. 2017), head by head.
+func (s *scratch) attend(d, n, rows int) {
+	columns := kernel.Up(n, kernel.Wide)
+	scale := float32(1 / math.Sqrt(HeadWidth))
 	clear(s.heads[:rows*d])
-	var nothing [headWidth]float32 // the keys that fill up the last column
-	for h := 0; h < d; h += headWidth {
+	var nothing [HeadWidth]float32 // the keys that fill up the last column
+	for h := 0; h < d; h += HeadWidth {
 		for j := range columns {
-			to := (*[headWidth * kernel.Wide]float32)(s.keys[j/kernel.Wide*kernel.Wide*headWidth:])
+			to := (*[HeadWidth * kernel.Wide]float32)(s.keys[j/kernel.Wide*kernel.Wide*HeadWidth:])
 			key := &nothing
 			if j < n {
-				key = (*[headWidth]float32)(s.qkv[j*3*d+d+h:])
+				key = (*[HeadWidth]float32)(s.qkv[j*3*d+d+h:])
 			}
 			for k, v := range key {
 				to[k*kernel.Wide+j%kernel.Wide] = v
@@ -250,7 +293,7 @@ func (m *Model) attend(s *scratch, n, rows int) {
 		}
 		clear(s.scores[:rows*columns])
 		for c := 0; c < columns; c += kernel.Wide {
-			kernel.Matrix(s.scores[c:], columns, s.qkv[h:], 3*d, rows, s.keys[c*headWidth:], kernel.Wide, headWidth)
+			kernel.Matrix(s.scores[c:], columns, s.qkv[h:], 3*d, rows, s.keys[c*HeadWidth:], kernel.Wide, HeadWidth)
 		}
 		for r := range rows {
 			row := s.scores[r*columns:][:columns]
@@ -259,7 +302,7 @@ func (m *Model) attend(s *scratch, n, rows int) {
 			}
 			kernel.Softmax(row, scale)
 		}
-		for c := 0; c < headWidth; c += kernel.Wide {
+		for c := 0; c < HeadWidth; c += kernel.Wide {
 			kernel.Matrix(s.heads[h+c:], d, s.scores, columns, rows, s.qkv[2*d+h+c:], 3*d, n)
 		}
 	}

@@ -45,7 +45,8 @@ func outputs() []string {
 	return out
 }
 
-const headWidth = 32 // numbers of an attention head
+// HeadWidth is how many numbers an attention head has.
+const HeadWidth = 32
 
 // Meta is what a model says of itself.
 type Meta struct {
@@ -157,6 +158,7 @@ type Model struct {
 	layers    []layer
 	out       []float32 // Width × outputs
 	outBias   []float32
+	glance    *Glance // nil without early exits
 	exits     []Exit
 	pool      sync.Pool // *scratch
 }
@@ -175,7 +177,7 @@ type linear struct {
 	scales, sums, bias []float32
 }
 
-const magic = "EVENHAND-T1/2\n" // also in tools/train/export.py
+const magic = "EVENHAND-T1/3\n" // also in tools/train/export.py
 
 // Decode reads a model file, in the frame of package modelfile: vocabulary (its length and text), numbers in the order
 // of sections; little-endian. Bytes of the file are used as they are, so file must not change. Errors
@@ -196,7 +198,7 @@ func decode(file []byte) (*Model, error) {
 	}
 	c := &cursor{rest: parts}
 	t := &m.Meta
-	if t.Layers < 1 || t.Layers > 24 || t.Exits < 0 || t.Exits > t.Layers || t.Width < headWidth || t.Width > 1024 || t.Width%headWidth != 0 || t.Inner < kernel.Column || t.Inner > 4096 || t.Inner%kernel.Column != 0 ||
+	if t.Layers < 1 || t.Layers > 24 || t.Exits < 0 || t.Exits > t.Layers || t.Exits > 0 && t.Width < Channels || t.Width < HeadWidth || t.Width > 1024 || t.Width%HeadWidth != 0 || t.Inner < kernel.Column || t.Inner > 4096 || t.Inner%kernel.Column != 0 ||
 		t.Pieces <= lastID || t.Pieces > 1<<17 || len(t.Outputs) != NumOutputs {
 		return nil, fmt.Errorf("sizes: %d layers, %d early exits, width %d, inner %d, %d pieces, %d outputs", t.Layers, t.Exits, t.Width, t.Inner, t.Pieces, len(t.Outputs))
 	}
@@ -325,10 +327,7 @@ func (c *cursor) sections(m *Model) {
 	norm := func() normal { return normal{c.floats(t.Width), c.floats(t.Width)} }
 	matrix := func(in, out int) linear {
 		l := linear{in: in, out: out, weights: c.bytes(in * out), scales: c.floats(out), bias: c.floats(out)}
-		l.sums = make([]float32, out)
-		for i, w := range l.weights { // block, group of four inputs, output, input
-			l.sums[i/(in*kernel.Column)*kernel.Column+i/4%kernel.Column] += float32(w)
-		}
+		l.sum()
 		return l
 	}
 	c.finite = true
@@ -341,7 +340,12 @@ func (c *cursor) sections(m *Model) {
 		})
 	}
 	m.out, m.outBias = c.floats(t.Width*len(t.Outputs)), c.floats(len(t.Outputs))
-	for range t.Exits {
-		m.exits = append(m.exits, Exit{c.floats(t.Width * Hidden), c.floats(Hidden), c.floats(Hidden * len(Heads)), c.floats(len(Heads))})
+	if t.Exits > 0 {
+		m.glance = &Glance{
+			matrix(t.Width, Channels), matrix(Around*Channels, Channels), matrix(Channels, 3*Channels), matrix(Channels, Channels), matrix(Around*Channels, Channels),
+		}
+	}
+	for i := range t.Exits {
+		m.exits = append(m.exits, Exit{c.floats(seen(i, t.Width) * Hidden), c.floats(Hidden), c.floats(Hidden * len(Heads)), c.floats(len(Heads))})
 	}
 }

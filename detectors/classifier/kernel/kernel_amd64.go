@@ -118,6 +118,18 @@ func AddBytes(y []float32, a float32, x []int8) {
 	addBytesGo(y[n:], a, x[n:])
 }
 
+// Max makes each of y the greater one of it and of x.
+func Max(y, x []float32) {
+	n := 0
+	if avx2 {
+		if n = len(x) &^ (lanes - 1); n > 0 {
+			_ = y[n-1]
+			maxAVX2(&y[0], &x[0], n)
+		}
+	}
+	maxGo(y[n:], x[n:])
+}
+
 // Bounds gives the least and the greatest, zero among them. The number of x is a multiple of 8.
 func Bounds(x []float32) (low, high float32) {
 	if !avx2 {
@@ -211,6 +223,9 @@ func axpyAVX2(y *float32, a float32, x *float32, n int)
 
 //go:noescape
 func addBytesAVX2(y *float32, a float32, x *int8, n int)
+
+//go:noescape
+func maxAVX2(y, x *float32, n int)
 
 //go:noescape
 func boundsAVX2(x *float32, n int) (low, high float32)

@@ -430,6 +430,23 @@ eight:
 	VZEROUPPER
 	RET
 
+// func maxAVX2(y, x *float32, n int)
+TEXT ·maxAVX2(SB), NOSPLIT, $0-24
+	MOVQ y+0(FP), DI
+	MOVQ x+8(FP), SI
+	MOVQ n+16(FP), CX
+
+eight:
+	VMOVUPS (SI), Y0
+	VMAXPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, SI
+	ADDQ    $32, DI
+	SUBQ    $8, CX
+	JNZ     eight
+	VZEROUPPER
+	RET
+
 // func boundsAVX2(x *float32, n int) (low, high float32)
 TEXT ·boundsAVX2(SB), NOSPLIT, $0-24
 	MOVQ   x+0(FP), SI

@@ -24,6 +24,9 @@ func Axpy(y []float32, a float32, x []float32) { axpyGo(y, a, x) }
 // AddBytes: see kernel_amd64.go.
 func AddBytes(y []float32, a float32, x []int8) { addBytesGo(y, a, x) }
 
+// Max: see kernel_amd64.go.
+func Max(y, x []float32) { maxGo(y, x) }
+
 // Bounds: see kernel_amd64.go.
 func Bounds(x []float32) (low, high float32) { return boundsGo(x) }
 

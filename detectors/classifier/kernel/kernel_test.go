@@ -64,6 +64,7 @@ func TestKernels(t *testing.T) {
 				few[i] = int8(r.IntN(256) - 128)
 			}
 			same("AddBytes", func(x []float32) { AddBytes(x, .37, few) }, func(x []float32) { addBytesGo(x, .37, few) })
+			same("Max", func(x []float32) { Max(x, some) }, func(x []float32) { maxGo(x, some) })
 			rows, k := Tile*(1+r.IntN(20)), 4*(1+r.IntN(40))
 			if r.IntN(2) == 0 {
 				k = 64 * (1 + r.IntN(8)) // what tiles take

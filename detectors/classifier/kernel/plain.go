@@ -72,6 +72,15 @@ func addBytesGo(y []float32, a float32, x []int8) {
 	}
 }
 
+// maxGo is Max.
+func maxGo(y, x []float32) {
+	for i, v := range x {
+		if v > y[i] {
+			y[i] = v
+		}
+	}
+}
+
 // boundsGo gives the least and the greatest, zero among them.
 func boundsGo(x []float32) (low, high float32) {
 	for _, v := range x {
@@ -158,4 +167,12 @@ func softmaxGo(x []float32, scale float32) {
 	for i := range x {
 		x[i] = float32(x[i] * inverse)
 	}
+}
+
+// AddDot adds x·y to sum, number by number; y may be longer. It is for training.
+func AddDot(sum float32, x, y []float32) float32 {
+	for i, v := range x {
+		sum += float32(v * y[i])
+	}
+	return sum
 }

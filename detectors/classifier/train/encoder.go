@@ -34,11 +34,11 @@ func alike(first, logit float64) encoder.Asking {
 const full, short = 2, 3
 
 // efforts are what the encoder may cost, the cheapest first; last that for short responses, where it is asked in two of five ordinary ones and one
-// in 200 of those that it finds something in is missed. In long texts the first early exit hears of one in ten ordinary ones or of one in three; what is read
+// in 200 of those that it finds something in is missed. In long texts the first early exit hears of one in five ordinary ones or of one in three; what is read
 // beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -2, Logit: -3}, Unnamed: encoder.Doubt{First: 0.5, Logit: -3}, Context: 0.8},
+		{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8},
 		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
 		alike(0.95, 1), alike(0.95, 1), alike(0.95, 2), unasked,
 	}},
@@ -74,8 +74,11 @@ type EncoderOutcome struct {
 }
 
 // Calibrate fits probabilities and thresholds of an encoder to the English rows of split dev, those of the recipe's unseen sources apart: it has
-// learnt from all others. An encoder without early exits gets them, learnt from these. Too few rows are an error of KindInvalid.
-func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (*EncoderResult, error) {
+// learnt from all others. An encoder without early exits gets them, learnt from these. log may be nil. Too few rows are an error of KindInvalid.
+func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe, log func(format string, args ...any)) (*EncoderResult, error) {
+	if log == nil {
+		log = func(string, ...any) {}
+	}
 	e, err := encoder.Decode(file)
 	if err != nil {
 		return nil, err
@@ -85,11 +88,11 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 		return nil, err
 	}
 	if e.Meta.Exits == 0 { // as export.py writes it
-		exits, err := fitExits(e, rd, rows, &r)
+		glance, exits, err := fitExits(e, rd, rows, &r, log)
 		if err != nil {
 			return nil, err
 		}
-		if file, err = encoder.WithExits(file, exits); err != nil {
+		if file, err = encoder.WithExits(file, glance, exits); err != nil {
 			return nil, err
 		}
 		if e, err = encoder.Decode(file); err != nil {
@@ -103,10 +106,13 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe) (
 	})
 	meta := &res.Meta
 	meta.Classifier = m.Meta.Version
+	log("calibrating with %d rows of split dev", len(rows))
 	if err := res.tune(e, m, rd, rows, r, nil); err != nil {
 		return nil, err
 	}
+	log("choosing where early exits stop")
 	res.stop(e, m, rd, rows, &r) // chosen by what is found without early exits; then all once more, with them
+	log("calibrating with them")
 	if err := res.tune(e, m, rd, rows, r, res.Meta.Efforts); err != nil {
 		return nil, err
 	}
@@ -288,9 +294,9 @@ func (r *EncoderResult) Card() string {
 		p("| %s | %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Threshold,
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
 	}
-	p("\n## Early exits\nWhere they and the classifier say too little together, no more is read.\n\n| effort | layers read | ordinary sentences asked about that are read on | ordinary texts with one | sentences above a threshold in the end that are not read on |\n|---|---|---|---|---|\n")
+	p("\n## Early exits\nWhere they and the classifier say too little together, no more is read.\n\n| effort | of | ordinary sentences asked about that are read on | ordinary texts with one | sentences above a threshold in the end that are not read on |\n|---|---|---|---|---|\n")
 	for _, o := range r.Stops {
-		p("| %s | %d | %s | %s | %s |\n", o.Effort, o.Layers, Share(o.ReadOn, o.Asked), Share(o.TextsReadOn, o.Texts), Share(o.Lost, o.Found))
+		p("| %s | %s | %s | %s | %s |\n", o.Effort, encoder.ExitName(o.Exit), Share(o.ReadOn, o.Asked), Share(o.TextsReadOn, o.Texts), Share(o.Lost, o.Found))
 	}
 	p("\n## Other languages\nThe encoder reads English. Elsewhere the classifier's own answers stand, above thresholds chosen by rows of split dev in other languages.\n\n| head | texts of | threshold | recall | flagged of harmless hard cases |\n|---|---|---|---|---|\n")
 	for _, o := range r.Others {

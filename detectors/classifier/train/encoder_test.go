@@ -22,7 +22,7 @@ func TestFitExits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw, err = encoder.WithExits(raw, nil); err != nil {
+	if raw, err = encoder.WithExits(raw, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	e, err := encoder.Decode(raw)
@@ -38,25 +38,25 @@ func TestFitExits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	once, err := fitExits(e, rd, rows, &r)
+	glance, once, err := fitExits(e, rd, rows, &r, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := fitExits(e, rd, rows, &r)
-	if err != nil || !reflect.DeepEqual(once, again) {
+	glanceAgain, again, err := fitExits(e, rd, rows, &r, t.Logf)
+	if err != nil || !reflect.DeepEqual(once, again) || !reflect.DeepEqual(glance, glanceAgain) {
 		t.Errorf("the same rows give other exits, or %v", err)
 	}
-	if _, err := fitExits(e, rd, rows[:20], &r); audit.KindOf(err) != audit.KindInvalid {
+	if _, _, err := fitExits(e, rd, rows[:20], &r, t.Logf); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("twenty rows: %v", err)
 	}
-	with, err := encoder.WithExits(raw, once)
+	with, err := encoder.WithExits(raw, glance, once)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err = encoder.Decode(with); err != nil || e.Meta.Exits != e.Meta.Layers-1 {
+	if e, err = encoder.Decode(with); err != nil || e.Meta.Exits != e.Meta.Layers {
 		t.Fatalf("%d early exits, %v", e.Meta.Exits, err)
 	}
-	if back, err := encoder.WithExits(with, nil); err != nil || !bytes.Equal(back, raw) {
+	if back, err := encoder.WithExits(with, nil, nil); err != nil || !bytes.Equal(back, raw) {
 		t.Errorf("without the exits it is another file, or %v", err)
 	}
 	var near, pairs float64 // how often the last exit and the whole encoder agree which of two sentences is more biased
@@ -133,11 +133,11 @@ func TestCalibrateEncoder(t *testing.T) {
 		return rows
 	}
 	rows, recipe := read("age", "disability", "voices", "ordinary"), DefaultRecipe()
-	once, err := Calibrate(file, m, rows, recipe)
+	once, err := Calibrate(file, m, rows, recipe, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := Calibrate(once.File, m, append(read("unseen"), rows...), recipe)
+	more, err := Calibrate(once.File, m, append(read("unseen"), rows...), recipe, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestCalibrateEncoder(t *testing.T) {
 			t.Error("efforts do not grow")
 		}
 	}
-	if len(once.Stops) != len(efforts)*once.Meta.Exits {
+	if len(once.Stops) != len(efforts)*once.Meta.Exits-2 { // full and short do without a glance
 		t.Errorf("%d outcomes of early exits", len(once.Stops))
 	}
 	for _, o := range once.Stops {
@@ -171,10 +171,10 @@ func TestCalibrateEncoder(t *testing.T) {
 	if card := once.Card(); !strings.Contains(card, once.Meta.Version) || !strings.Contains(card, "| thorough |") {
 		t.Errorf("the card says\n%s", card)
 	}
-	if _, err := Calibrate(file, m, rows[:20], recipe); audit.KindOf(err) != audit.KindInvalid {
+	if _, err := Calibrate(file, m, rows[:20], recipe, nil); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("twenty rows: %v", err)
 	}
-	if _, err := Calibrate(file[:100], m, rows, recipe); audit.KindOf(err) != audit.KindInvalid {
+	if _, err := Calibrate(file[:100], m, rows, recipe, nil); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("no file: %v", err)
 	}
 }

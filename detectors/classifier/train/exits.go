@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
@@ -19,9 +20,9 @@ const (
 	exitRate      = 2e-3
 )
 
-// fitExits gives early exits after each layer but the last, and before the first, learnt from what the whole encoder says of English
+// fitExits gives a glance and the early exits, two before the first layer and one after each but the last, learnt from what the whole encoder says of English
 // sentences of the rows that it learnt from. The same rows and seed give the same bytes.
-func fitExits(e *encoder.Model, rd *reader, rows []dataset.Row, r *Recipe) ([]encoder.Exit, error) {
+func fitExits(e *encoder.Model, rd *reader, rows []dataset.Row, r *Recipe, log func(format string, args ...any)) (*encoder.Glance, []encoder.Exit, error) {
 	var texts []string
 	for i := range rows {
 		if !english(&rows[i]) || rows[i].Split == "dev" {
@@ -33,35 +34,37 @@ func fitExits(e *encoder.Model, rd *reader, rows []dataset.Row, r *Recipe) ([]en
 			}
 		}
 	}
-	if n := min(len(texts), exitSentences); n < len(texts) {
-		for i := range n {
-			texts[i] = texts[i*len(texts)/n]
-		}
-		texts = texts[:n]
+	if len(texts) < glanceBatch {
+		return nil, nil, audit.E("train: fit early exits", audit.KindInvalid, errors.New("too little for early exits to learn from: want English texts of split train"))
 	}
-	if len(texts) < exitBatch {
-		return nil, audit.E("train: fit early exits", audit.KindInvalid, errors.New("too little for early exits to learn from: want English texts of split train"))
-	}
-	exits := make([]encoder.Exit, e.Meta.Layers-1)
-	width := e.Meta.Width
-	means, said := make([]float32, len(texts)*len(exits)*width), make([][len(encoder.Heads)]float32, len(texts))
+	width, depths := e.Meta.Width, e.Meta.Layers-1
+	every := (len(texts) + exitSentences - 1) / exitSentences // one in so many sentences has its means learnt from
+	pieces, means, said := make([][]int32, len(texts)), make([][]float32, len(texts)), make([][len(encoder.Heads)]float32, len(texts))
 	each(len(texts), func(i int) {
-		all := e.Means(texts[i], means[i*len(exits)*width:][:len(exits)*width])
-		for h := range said[i] {
-			said[i][h] = float32(sigmoid(float64(all[h])))
+		if i%every == 0 {
+			means[i] = make([]float32, depths*width)
 		}
+		all := e.Means(texts[i], means[i])
+		copy(said[i][:], all[:])
+		pieces[i] = e.Pieces(texts[i])
 	})
-	each(len(exits), func(depth int) {
-		x := make([][]float32, len(texts))
-		for i := range x {
-			x[i] = means[(i*len(exits)+depth)*width:][:width]
+	log("%d sentences read, early exits learn from %d means and all of their pieces", len(texts), (len(texts)+every-1)/every)
+	ofMeans := make([]encoder.Exit, depths)
+	each(depths, func(depth int) {
+		var x [][]float32
+		var z [][len(encoder.Heads)]float32
+		for i := range means {
+			if means[i] != nil {
+				x, z = append(x, means[i][depth*width:][:width]), append(z, said[i])
+			}
 		}
-		exits[depth] = fitExit(x, said, rand.New(rand.NewPCG(r.Seed, uint64(depth))))
+		ofMeans[depth] = fitExit(x, z, rand.New(rand.NewPCG(r.Seed, uint64(depth))))
 	})
-	return exits, nil
+	glance, ofGlance := fitGlance(e, pieces, said, r.Seed, log)
+	return glance, slices.Insert(ofMeans, encoder.Glancing, ofGlance), nil
 }
 
-// fitExit learns to say of means (of so many numbers) what is said of them, probabilities of the heads.
+// fitExit learns to say of means (of so many numbers) what is said of them, logits of the heads.
 func fitExit(means [][]float32, said [][len(encoder.Heads)]float32, rng *rand.Rand) encoder.Exit {
 	width, heads := len(means[0]), len(encoder.Heads)
 	middle, unit := scales(means)
@@ -89,7 +92,7 @@ func fitExit(means [][]float32, said [][len(encoder.Heads)]float32, rng *rand.Ra
 			}
 			z := x.Answer(in, &hidden)
 			for h := range z {
-				z[h] = float32(sigmoid(float64(z[h]))) - said[at][h]
+				z[h] = float32(sigmoid(float64(z[h])) - sigmoid(float64(said[at][h])))
 				grad.OutBias[h] += z[h]
 			}
 			for k, v := range hidden {

@@ -15,11 +15,11 @@ import (
 const lose = 0.0018
 
 // readOn are the shares of long ordinary texts that may have a sentence that is read beyond each early exit, for bias; efforts without lose next
-// to nothing, and cost what that costs. One layer's weights come from memory in up to .2 ms, so what is read beyond the first exit takes most of a
+// to nothing, and cost what that costs. One layer's weights come from memory in up to .2 ms, so what is read beyond the glance takes most of a
 // millisecond in all: one long answer in a hundred (docs/benchmarks.md, chain).
 var readOn = map[string][]float64{
-	"balanced": {0.013, 0.011, 0.01, 0.009, 0.009},
-	"thorough": {0.2, 0.12, 0.08, 0.06, 0.05},
+	"balanced": {0.05, 0.012, 0.01, 0.009, 0.009, 0.009},
+	"thorough": {0.3, 0.15, 0.12, 0.08, 0.06, 0.05},
 }
 
 // part is what toxicity may have of that. Heads of safety have no limit: balanced hardly ever asks for them, and thorough is to lose nothing of theirs.
@@ -28,7 +28,7 @@ const part = 0.25
 // StopOutcome is what an early exit does, at an effort, to the sentences of the texts that calibrated it.
 type StopOutcome struct {
 	Effort             string
-	Layers             int // before the exit
+	Exit               int
 	Found, Lost        int // sentences above a threshold in the end; of these, those where the reading has stopped
 	Asked, ReadOn      int // sentences of ordinary texts that are asked about; of these, where it has not
 	Texts, TextsReadOn int // ordinary texts; of these, with such a sentence
@@ -125,6 +125,9 @@ func (c *choice) stops(weights [][]float64, limits []float64) encoder.Stops {
 		a := &c.effort.Heads[h]
 		left := slices.DeleteFunc(slices.Clone(c.asked), func(x *reading) bool { return !x.prior.Ask[h] })
 		for exit := range stops {
+			if exit == encoder.Glancing && limits == nil {
+				continue // a glance is dearer than what it would save
+			}
 			stop := encoder.Stop{Weight: weights[exit][h], Below: min(a.Context, scale.Logit(a.Threshold/2))}
 			if found := c.found(left, h, exit, stop.Weight); len(found) > 0 {
 				stop.Below = min(stop.Below, found[int(lose*float64(len(found)))])
@@ -184,7 +187,7 @@ func (c *choice) within(of []*reading, h, exit, texts int) (stop encoder.Stop) {
 func (c *choice) outcomes() []StopOutcome {
 	out, on := make([]StopOutcome, len(c.effort.Alone)), make([]map[int]bool, len(c.effort.Alone))
 	for i := range out {
-		out[i], on[i] = StopOutcome{Effort: c.effort.Name, Layers: i, Texts: len(c.ordinary)}, map[int]bool{}
+		out[i], on[i] = StopOutcome{Effort: c.effort.Name, Exit: i, Texts: len(c.ordinary)}, map[int]bool{}
 	}
 	for _, x := range c.asked {
 		found := false
@@ -206,7 +209,7 @@ func (c *choice) outcomes() []StopOutcome {
 	for i := range out {
 		out[i].TextsReadOn = len(on[i])
 	}
-	return out
+	return slices.DeleteFunc(out, func(o StopOutcome) bool { return !c.effort.Alone.Asks(o.Exit) })
 }
 
 func count(b bool) int {

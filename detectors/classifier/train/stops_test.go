@@ -56,12 +56,15 @@ func TestStopsKeepWithinLimits(t *testing.T) {
 		}
 	}
 	f.Alone = c.stops(weights, nil)
+	if f.Alone.Asks(encoder.Glancing) || len(c.outcomes()) != len(weights)-1 {
+		t.Errorf("without: a glance, %+v", c.outcomes())
+	}
 	for i, o := range c.outcomes() {
 		if float64(o.Lost) > 2*lose*float64(i+1)*float64(o.Found) || o.ReadOn == o.Asked {
 			t.Errorf("without: %+v", o)
 		}
-		if !slices.Contains(weights[i], f.Alone[i][classifier.Bias].Weight) {
-			t.Errorf("exit %d: %+v", i, f.Alone[i])
+		if !slices.Contains(weights[o.Exit], f.Alone[o.Exit][classifier.Bias].Weight) {
+			t.Errorf("exit %d: %+v", o.Exit, f.Alone[o.Exit])
 		}
 	}
 }

@@ -1,6 +1,7 @@
-// Command words writes detectors/normal/words.txt: the words that rules can match, from the patterns,
-// lists and sentences of the packs that ship and the labelled sentences of the classifier, and those of
-// more.txt. Run it by go generate after packs have changed.
+// Command words writes detectors/normal/words.txt: the words that rules in English and German can match, from the
+// patterns, lists and sentences of the packs that ship and the labelled sentences of the classifier, and those of
+// more.txt. Words of further languages would be seen in English where letters stand apart ("w o m e n a r e":
+// "wo", "menare"). Run it by go generate after packs have changed.
 package main
 
 import (
@@ -53,7 +54,9 @@ func run(args []string) error {
 			return err
 		}
 		for _, p := range packs {
-			c.pack(p)
+			if p.Language == "en" || p.Language == "de" {
+				c.pack(p)
+			}
 		}
 	}
 	for _, file := range append(texts(), "more.txt") {

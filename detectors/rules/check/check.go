@@ -24,8 +24,8 @@ var byName = map[string]Func{
 	"email": Email, "ip": IP, "mac": MAC,
 	"phone": Phone, "phone_international": PhoneInternational, "phone_labelled": PhoneLabelled,
 	"date": Date, "passport": Passport, "mrz": MRZ, "licence": Licence,
-	"itin": ITIN, "de_tax_id": DETaxID, "de_id_card": DEIDCard, "fr_nir": FRNIR, "es_nif": ESNIF,
-	"it_fiscal_code": ITFiscalCode, "nl_bsn": NLBSN, "pl_pesel": PLPESEL, "pl_nip": PLNIP, "be_nrn": BENRN,
+	"itin": ITIN, "de_tax_id": DETaxID, "de_id_card": DEIDCard, "de_pension": DEPension, "de_health": DEHealth, "fr_nir": FRNIR, "es_nif": ESNIF,
+	"it_fiscal_code": ITFiscalCode, "nl_bsn": NLBSN, "pl_pesel": PLPESEL, "pl_nip": PLNIP, "pl_id_card": PLIDCard, "be_nrn": BENRN,
 	"se_personnummer": SEPersonnummer, "uk_nino": UKNINO, "uk_nhs": UKNHS, "pt_nif": PTNIF, "fi_hetu": FIHETU,
 	"dk_cpr": DKCPR, "ie_pps": IEPPS, "ch_ahv": CHAHV,
 }

@@ -52,6 +52,47 @@ func DEIDCard(text string, start, end int) bool {
 	return numbers >= 3 && (len(b) == 9 || isDigit(b[9]) && icaoDigit(b[:9]) == int(b[9]-'0'))
 }
 
+// DEPension tells whether the match is the number of a German pension insurance (Versicherungsnummer, VKVV § 2): area, birth date, the first
+// letter of the name, a serial number, and a check digit.
+func DEPension(text string, start, end int) bool {
+	b := letters(text[start:end])
+	if len(b) != 12 || !isAlpha(b[8]) || !capitals(text[start:end]) || partOfLonger(text, start, end) {
+		return false
+	}
+	ds := inDigits(b, 8)
+	if len(ds) != 13 {
+		return false
+	}
+	d, m := number(ds[2:4]), number(ds[4:6])
+	return d >= 1 && d <= 31 && m >= 1 && m <= 12 && crossSums(ds[:12], 2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1)%10 == int(ds[12])
+}
+
+// DEHealth tells whether the match is the number of a person in German health insurance (Krankenversichertennummer, SGB V § 290): a letter, eight
+// digits and a check digit.
+func DEHealth(text string, start, end int) bool {
+	b := letters(text[start:end])
+	if len(b) != 10 || !isAlpha(b[0]) || !capitals(text[start:end]) || partOfLonger(text, start, end) {
+		return false
+	}
+	ds := inDigits(b, 0)
+	return len(ds) == 11 && crossSums(ds[:10], 1, 2, 1, 2, 1, 2, 1, 2, 1, 2)%10 == int(ds[10])
+}
+
+// inDigits gives the digits with the letter at a place as two of them, its number in the alphabet.
+func inDigits(b []byte, letter int) []byte {
+	n := b[letter] - 'A' + 1
+	return append(append(digits(string(b[:letter])), n/10, n%10), digits(string(b[letter+1:]))...)
+}
+
+// crossSums sums the digits of digits times weights.
+func crossSums(ds []byte, weights ...int) (sum int) {
+	for i, w := range weights {
+		p := w * int(ds[i])
+		sum += p/10 + p%10
+	}
+	return sum
+}
+
 // CHAHV tells whether the match is a Swiss AHV number: 756, nine digits, and the check digit of EAN-13.
 func CHAHV(text string, start, end int) bool {
 	ds := whole(text, start, end, 13)

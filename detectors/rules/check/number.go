@@ -1,10 +1,10 @@
 package check
 
 // Card tells whether the match is the number of a payment card: a known issuer's prefix, a length
-// that issuer uses, and a right Luhn digit (ISO/IEC 7812).
+// that issuer uses, and a right Luhn digit (ISO/IEC 7812). Groups within an IBAN are none.
 func Card(text string, start, end int) bool {
 	ds := digits(text[start:end])
-	return !partOfLonger(text, start, end) && issued(ds) && luhn(ds)
+	return !partOfLonger(text, start, end) && issued(ds) && luhn(ds) && !withinIBAN(text, start)
 }
 
 func luhn(ds []byte) bool {
@@ -136,6 +136,28 @@ func IBAN(text string, start, end int) bool {
 		}
 	}
 	return rest == 1
+}
+
+// longestIBAN is in bytes, with a space between each four characters.
+const longestIBAN = 34 + 8
+
+// withinIBAN tells whether a place stands behind the beginning of an IBAN, before its end.
+func withinIBAN(text string, at int) bool {
+	for from := at - 1; from >= 0 && at-from < longestIBAN && (isAlnum(text[from]) || text[from] == ' '); from-- {
+		if at-from < 4 || !isAlpha(text[from]) || !isAlpha(text[from+1]) || from > 0 && isAlnum(text[from-1]) {
+			continue
+		}
+		to, length := from, ibanLength[string([]byte{text[from] &^ 0x20, text[from+1] &^ 0x20})]
+		for n := 0; to < len(text) && n < length && (isAlnum(text[to]) || text[to] == ' '); to++ {
+			if text[to] != ' ' {
+				n++
+			}
+		}
+		if to > at && IBAN(text, from, to) {
+			return true
+		}
+	}
+	return false
 }
 
 // ibanLength holds the length of each country's IBANs (ISO 13616 registry).

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/nyaruka/phonenumbers"
@@ -50,6 +51,9 @@ func Phone(text string, start, end int) bool {
 		return false
 	}
 	ds := digits(match)
+	if helpline(ds) {
+		return false
+	}
 	if len(ds) >= 10 && match[0] != '0' {
 		main, _, _ := strings.Cut(strings.ToLower(match), "x")
 		main, _, _ = strings.Cut(main, "e")
@@ -74,7 +78,7 @@ func PhoneLabelled(text string, start, end int) bool {
 	from, to := phoneValue(text, start, end)
 	match := text[from:to]
 	ds := digits(match)
-	if len(ds) < 6 || len(ds) == 6 && len(match) == 6 || len(ds) > 20 || same(ds) || bounded(text, from, to) {
+	if len(ds) < 6 || len(ds) == 6 && len(match) == 6 || len(ds) > 20 || helpline(ds) || same(ds) || bounded(text, from, to) {
 		return false
 	}
 	if from > 0 && strings.ContainsAny(text[max(0, from-4):from], "$€£#") || Date(text, from, to) || strings.Count(match, ".") == 1 && !strings.ContainsAny(match, "-() /") {
@@ -84,6 +88,17 @@ func PhoneLabelled(text string, start, end int) bool {
 		return false
 	}
 	return !compactDate(match) || len(ds) != len(match)
+}
+
+// helplines are lines for anybody in distress, with and without their country's code: a person's number is not among them. The
+// European Union keeps 116 000 to 116 123 for them (Decision 2007/116/EC).
+var helplines = []int{800_111_0111, 800_111_0222, 800_273_8255, 845_790_9090}
+
+func helpline(ds []byte) bool {
+	if len(ds) == 6 && number(ds[:3]) == 116 {
+		return number(ds[3:]) <= 123
+	}
+	return len(ds) >= 10 && slices.Contains(helplines, number(ds[len(ds)-10:]))
 }
 
 // northAmerican holds the rules of the plan: area and exchange begin with 2 to 9 and do not end in 11. It

@@ -16,3 +16,24 @@ func PLNIP(text string, start, end int) bool {
 	ds := whole(text, start, end, 10)
 	return ds != nil && number(ds[:3]) >= 100 && weighted(ds, 6, 5, 7, 2, 3, 4, 5, 6, 7)%11 == int(ds[9])
 }
+
+// PLIDCard tells whether the match is the number of a Polish identity card: three letters, a check digit, five digits (weights 7-3-1, the check
+// digit's 9).
+func PLIDCard(text string, start, end int) bool {
+	b := letters(text[start:end])
+	if len(b) != 9 || !capitals(text[start:end]) || partOfLonger(text, start, end) {
+		return false
+	}
+	sum := 0
+	for i, w := range [...]int{7, 3, 1, 9, 7, 3, 1, 7, 3} {
+		switch c := b[i]; {
+		case isAlpha(c) != (i < 3):
+			return false
+		case i < 3:
+			sum += w * int(c-'A'+10)
+		default:
+			sum += w * int(c-'0')
+		}
+	}
+	return sum%10 == 0
+}

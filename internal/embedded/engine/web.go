@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -11,16 +13,19 @@ import (
 
 // web is the HTTP port that others see, Grafana above all. The engine's own stays private, because libchdb ends the
 // whole process over what is no HTTP request there: a TLS handshake, half a line, a head that is too long. It passes requests
-// and answers on as they are, waits for an engine that is being restarted, and stays at its port while the engine moves.
+// and answers on as they are, waits for an engine that is being restarted, and stays at its port while the engine moves. libchdb ends, too, over an
+// answer that nobody hears: so a request is whole before it is passed on, and its answer is heard to the end, though the client may have gone.
 type web struct {
 	server  *http.Server
 	passing *http.Transport
 	done    chan struct{}
+	end     context.CancelFunc // of all requests to the engine
 }
 
 // newWeb takes over the listener; close ends it. dial connects to the engine.
 func newWeb(l net.Listener, dial func(context.Context) (net.Conn, error)) *web {
-	w := &web{done: make(chan struct{})}
+	ctx, end := context.WithCancel(context.Background())
+	w := &web{done: make(chan struct{}), end: end}
 	w.passing = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, helloTimeout)
@@ -36,18 +41,29 @@ func newWeb(l net.Listener, dial func(context.Context) (net.Conn, error)) *web {
 			r.Out.URL.Scheme, r.Out.URL.Host = "http", "engine"
 			r.Out.URL.RawQuery, r.Out.Host = r.In.URL.RawQuery, r.In.Host
 		},
+		ModifyResponse: func(r *http.Response) error {
+			r.Body = heard{r.Body}
+			return nil
+		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) {
 			http.Error(w, "the engine does not answer; it may be restarting", http.StatusBadGateway)
 		},
 	}
 	w.server = &http.Server{
 		ReadHeaderTimeout: helloTimeout, ErrorLog: silent,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if status := unfit(r); status != 0 {
-				http.Error(w, http.StatusText(status), status)
+				http.Error(rw, http.StatusText(status), status)
 				return
 			}
-			pass.ServeHTTP(w, r)
+			query, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, queryLimit))
+			if err != nil {
+				http.Error(rw, fmt.Sprintf("the request's body is cut off or longer than %d bytes", queryLimit), http.StatusBadRequest)
+				return
+			}
+			r = r.WithContext(ctx)
+			r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(query)), int64(len(query)), nil
+			pass.ServeHTTP(rw, r)
 		}),
 	}
 	go func() {
@@ -57,10 +73,19 @@ func newWeb(l net.Listener, dial func(context.Context) (net.Conn, error)) *web {
 	return w
 }
 
+// heard is an answer that is read to its end when it is closed.
+type heard struct{ io.ReadCloser }
+
+func (h heard) Close() error {
+	_, _ = io.Copy(io.Discard, h.ReadCloser)
+	return h.ReadCloser.Close()
+}
+
 // What a request's header may hold, far less than what ends libchdb.
 const (
 	mostFields  = 100
 	fieldsLimit = 64 << 10 // bytes
+	queryLimit  = 16 << 20 // bytes of a body
 )
 
 // unfit is the status of a request that would end the engine, 0 for one that would not.
@@ -86,6 +111,7 @@ func unfit(r *http.Request) int {
 // close ends the listener and every connection.
 func (w *web) close() {
 	_ = w.server.Close()
+	w.end()
 	w.passing.CloseIdleConnections()
 	<-w.done
 }

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"crypto/rand"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -96,5 +98,29 @@ func TestWeb(t *testing.T) {
 	}
 	if status, body := ask(t, at, "SELECT 2", at.Password); status != http.StatusOK || body != "2\n" {
 		t.Errorf("after a restart: %d %q", status, body)
+	}
+}
+
+// A client that goes away while it is answered, or before, is as good as one that stays: libchdb would end over an answer that nobody hears.
+func TestWebClientGoes(t *testing.T) {
+	e := enginetest.Start(t)
+	at := e.Endpoint(engine.Grafana)
+	for _, query := range []string{"SELECT number FROM numbers(2000000)", "SELECT no_such_column", strings.Repeat("x", 100_000)} {
+		for heard := range 10 {
+			conn, err := net.Dial("tcp", at.HTTP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = fmt.Fprintf(conn, "GET /?user=%s&password=%s&query=%s HTTP/1.1\r\nHost: x\r\n\r\n", at.User, url.QueryEscape(at.Password), url.QueryEscape(query))
+			_, _ = io.CopyN(io.Discard, conn, int64(heard%2*100))
+			_ = conn.(*net.TCPConn).SetLinger(0) // it does not say goodbye
+			_ = conn.Close()
+		}
+	}
+	if status, body := ask(t, at, "SELECT 1", at.Password); status != http.StatusOK || body != "1\n" {
+		t.Errorf("%d %q", status, body)
+	}
+	if now := e.Endpoint(engine.Grafana); now.PID != at.PID || !e.Up() {
+		t.Errorf("the engine was restarted: process %d, was %d", now.PID, at.PID)
 	}
 }

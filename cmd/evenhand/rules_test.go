@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A pack of one's own with an id that a shipped one has is refused at the start in words, and by lint and test, to which the start sends.
+func TestIDsOfShippedRulesAreTaken(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "own.yaml"), strings.ReplaceAll(ownPack("2026.11.1", "gleeb", "This gleeb is old."), "age.own.word", "age.older.too_old"))
+	const want = "charter.age.own.en:age.older.too_old:id: is taken by the shipped pack charter.age.en; choose one of your own"
+	command(t, "", "run", "--roles", "analyzer", "--http", "127.0.0.1:0", "--set", "rules.dir="+dir).says(t, 2, "", "rules.dir: "+want)
+	for _, cmd := range []string{"lint", "test"} {
+		command(t, "", "rules", cmd, "--dir", dir).says(t, 3, want+"\n"+cmd+": 1 pack, 1 rule, 4 sentences, 1 fault\n", "")
+	}
+}
+
+// list and explain know the packs of rules.dir, and say that they are one's own.
+func TestRulesOfTheSettingsAreListed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "own.yaml"), ownPack("2026.11.1", "gleeb", "This gleeb is old."))
+	set := "rules.dir=" + dir
+	r := command(t, "", "rules", "list", "--kind", "charter.age", "--set", set)
+	r.says(t, 0, "Finds a made-up word. (own)\n", "")
+	if !strings.Contains(r.out, "age.older.too_old ") || strings.Count(r.out, "(own)") != 1 {
+		t.Error(r.out)
+	}
+	command(t, "", "rules", "list", "--json", "--set", set).says(t, 0, `"description":"Finds a made-up word.","own":true}`, "")
+	command(t, "", "rules", "explain", "age.own.word", "--set", set).says(t, 0, "\n  Own: pack charter.age.own.en of rules.dir.\n", "")
+	if r := command(t, "", "rules", "explain", "age.older.too_old", "--set", set); r.code != 0 || strings.Contains(r.out, "Own:") {
+		t.Errorf("%+v", r)
+	}
+	command(t, "", "rules", "explain", "age.own.word").says(t, 1, "", `no rule "age.own.word"`)
+	if r := command(t, "", "doctor", "--set", set); !strings.Contains(r.out, ", 1 of them of rules.dir\n") {
+		t.Error(r.out)
+	}
+}
+
+// The skeleton of a pack is written to a folder that is made for it, and rules.dir takes its ids.
+func TestASkeletonMakesItsFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "packs", "mine")
+	command(t, "", "rules", "new", "--ground", "age", "--language", "de", "--dir", dir).says(t, 0, filepath.Join(dir, "age.de.yaml")+"\n", "")
+	if r := command(t, "", "rules", "test", "--dir", dir); r.code != 0 || strings.Contains(r.out, "taken") {
+		t.Errorf("%+v", r)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "age.de.yaml"))
+	if err != nil || !strings.Contains(string(b), "\npack: charter.age.own.de\n") {
+		t.Errorf("%s %v", b, err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "")
+	command(t, "", "rules", "new", "--ground", "age", "--dir", file).says(t, 2, "", "--dir: ")
+}

@@ -1,0 +1,75 @@
+package language
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestOther(t *testing.T) {
+	for _, s := range []string{
+		"Hun kinderen gaan naar de basisschool in Utrecht.", "Homo's mogen in Nederland sinds 2001 trouwen.", "Abo kündigen: So geht es am schnellsten.",
+		"Das Kraut muss vor dem Kochen gewaschen werden.", "Retard de livraison : vous pouvez annuler.", "Mi primo Kike juega al fútbol.",
+		"Bimbo di tre anni con la febbre", "Pan Michał Moskal przyjdzie jutro.", "Os ciganos portugueses vivem sobretudo no Alentejo.", "Hun bor i København.",
+		"Din mamma är här.", "DIE, WELCHE MAN AM HÄUFIGSTEN BRAUCHT",
+	} {
+		if !Other(s) {
+			t.Errorf("%q is not English", s)
+		}
+	}
+	for _, s := range []string{
+		"", "1234 -- ?", "These people are lazy.", "Women gossip.", "Los Angeles women gossip.", "San José girls don't do maths.", "Ursula von der Leyen is German.",
+		"He wrote \"das ist gut\" under the photo and nobody knew what it meant.", "Café owners, naïve as they are, hire only their cousins.", "Fucking immigrants!", "Et al.",
+	} {
+		if Other(s) {
+			t.Errorf("%q is English, or nothing", s)
+		}
+	}
+}
+
+// A word is in one of the two lists, and none is written otherwise than it is looked up.
+func TestWords(t *testing.T) {
+	for _, w := range english {
+		if weights[w] != -4 {
+			t.Errorf("%q", w)
+		}
+	}
+	for line := range strings.Lines(file) {
+		if _, words, ok := strings.Cut(line, ":"); ok && !strings.HasPrefix(line, "#") {
+			for _, w := range strings.Fields(strings.NewReplacer("(", " ", ")", " ").Replace(words)) {
+				if w != strings.ToLower(w) || weights[w] == 0 {
+					t.Errorf("%q", w)
+				}
+			}
+			for _, w := range english {
+				if strings.Contains(" "+words+" ", " "+w+" ") {
+					t.Errorf("%q is English, and in %.3s", w, line)
+				}
+			}
+		}
+	}
+}
+
+func FuzzOther(f *testing.F) {
+	f.Add("Hun kinderen, été 'n \xff")
+	f.Fuzz(func(t *testing.T, s string) {
+		if Other(s) != Other(s+" ") {
+			t.Error("white space makes a language")
+		}
+	})
+}
+
+func TestPlainlyEnglish(t *testing.T) {
+	for _, s := range []string{"Put the kettle on and wait.", "You can return it with your receipt — “no questions asked”, they say.", "Steps: 1. Open the box."} {
+		if !PlainlyEnglish(s) {
+			t.Errorf("%q is English", s)
+		}
+	}
+	for _, s := range []string{
+		"", "Tue-toi.", "Mátate, nadie te va a echar de menos.", "Ammazzati.", "Maak er een eind aan.", "Zabij się.", "Mata-te.", "Kill yourself.",
+		"He wrote to the boy: \"Tue-toi, personne ne te regrettera.\"", "The message said: Te voy a matar.", "Write this and send it: Zabij się.",
+	} {
+		if PlainlyEnglish(s) {
+			t.Errorf("%q is not English from end to end", s)
+		}
+	}
+}

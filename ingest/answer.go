@@ -1,0 +1,208 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/valyala/fastjson"
+
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+// Answer gives the text that a call's event will have of its answers, whole: for who judges them before there is an event. Answers
+// that cannot be read have none.
+func Answer(ms []call.Message) string {
+	b, err := json.Marshal(call.Response(ms))
+	if err != nil {
+		return ""
+	}
+	v, err := fastjson.ParseBytes(b)
+	switch {
+	case err != nil:
+		return ""
+	case v.Type() == fastjson.TypeString:
+		return string(v.GetStringBytes())
+	}
+	return string(answer(nil, v))
+}
+
+// answer appends the text of a provider's answer, the one that is judged and kept: what it says, then what the model thought, then
+// a line for each call of a tool. An answer of which nothing is known says all of its strings.
+func answer(dst []byte, v *fastjson.Value) []byte {
+	from := len(dst)
+	dst = said(dst, v, "\n")
+	silent := len(dst) == from
+	dst = thoughts(dst, v, from)
+	spoken := len(dst)
+	dst = calls(dst, v, from, false)
+	switch {
+	case !silent:
+	case len(dst) == from:
+		dst = leaves(dst, v, from)
+	default: // beside calls may stand what is not known
+		dst = calls(dst[:spoken], v, from, true)
+	}
+	return dst
+}
+
+// thoughts appends the model's reasoning that stands beside what it says, each text from a new line. Of two names for the same text one
+// is read.
+func thoughts(dst []byte, v *fastjson.Value, from int) []byte {
+	put := func(add func([]byte) []byte) { dst = joined(dst, from, "\n", add) }
+	switch v.Type() {
+	case fastjson.TypeArray:
+		items, _ := v.Array()
+		for _, item := range items {
+			dst = thoughts(dst, item, from)
+		}
+	case fastjson.TypeObject:
+		if isCall(v) {
+			return dst
+		}
+		var last []byte
+		for _, key := range [...]string{"reasoning_content", "reasoning", "thinking"} {
+			if s := v.GetStringBytes(key); !bytes.Equal(s, last) {
+				put(func(dst []byte) []byte { return append(dst, s...) })
+				last = s
+			}
+		}
+		if string(v.GetStringBytes("type")) == "reasoning" {
+			for _, part := range v.GetArray("summary") {
+				put(func(dst []byte) []byte { return said(dst, part, "\n") })
+			}
+		}
+		for _, key := range nested {
+			if sub := v.Get(key); sub != nil {
+				dst = thoughts(dst, sub, from)
+			}
+		}
+	}
+	return dst
+}
+
+// nested lists where providers put messages and their parts; calls of tools stand in any of them.
+var nested = [...]string{"choices", "candidates", "output", "message", "delta", "content", "parts"}
+
+// calls appends a line for each call of a tool in an answer, those of its parts before those beside them. With strange, parts of a shape
+// that is not known say all of their strings.
+func calls(dst []byte, v *fastjson.Value, from int, strange bool) []byte {
+	switch v.Type() {
+	case fastjson.TypeArray:
+		items, _ := v.Array()
+		for _, item := range items {
+			dst = calls(dst, item, from, strange)
+		}
+	case fastjson.TypeObject:
+		if isCall(v) {
+			return asked(dst, v, from)
+		}
+		for _, key := range nested {
+			sub := v.Get(key)
+			if sub == nil {
+				continue
+			}
+			parts := []*fastjson.Value{sub}
+			if sub.Type() == fastjson.TypeArray {
+				parts = sub.GetArray()
+			}
+			for _, part := range parts {
+				before := len(dst)
+				if dst = calls(dst, part, from, strange); strange && len(dst) == before && (key == "content" || key == "parts") && len(thoughts(nil, part, 0)) == 0 {
+					dst = leaves(dst, part, from)
+				}
+			}
+		}
+		for _, key := range [...]string{"tool_calls", "function_call", "functionCall", "toolUse", "executableCode"} {
+			sub := v.Get(key)
+			if sub == nil || sub.Type() == fastjson.TypeNull {
+				continue
+			}
+			if sub.Type() != fastjson.TypeArray {
+				dst = asked(dst, sub, from)
+			}
+			for _, call := range sub.GetArray() {
+				dst = asked(dst, call, from)
+			}
+		}
+	}
+	return dst
+}
+
+// isCall tells a part or an item that is a call of a tool: OpenAI's, Anthropic's, OpenTelemetry's, Vercel's.
+func isCall(v *fastjson.Value) bool {
+	kind := string(v.GetStringBytes("type"))
+	return strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "tool_use") || kind == "tool-call" || v.Exists("arguments")
+}
+
+// asked appends the line of one call of a tool: the tool's name, else what kind of call it is, then the names and values of its
+// arguments. Those that are JSON in a string are read, so that rules see words and no escapes.
+func asked(dst []byte, v *fastjson.Value, from int) []byte {
+	return joined(dst, from, "\n", func(dst []byte) []byte {
+		start := len(dst)
+		for _, key := range [...]string{"function", "custom"} {
+			if f := v.Get(key); f != nil && f.Type() == fastjson.TypeObject {
+				v = f
+			}
+		}
+		for _, key := range [...]string{"name", "toolName", "type"} {
+			if name := v.GetStringBytes(key); len(name) > 0 {
+				dst = append(dst, name...)
+				break
+			}
+		}
+		if o, err := v.Object(); err == nil {
+			known := slices.ContainsFunc(arguments[:], func(key string) bool { return v.Exists(key) })
+			o.Visit(func(name []byte, e *fastjson.Value) {
+				switch {
+				case slices.Contains(arguments[:], string(name)):
+					dst = words(dst, start, unpacked(e))
+				case !known && !slices.Contains(labels[:], string(name)):
+					dst = words(dst, start, e)
+				}
+			})
+			return dst
+		}
+		return words(dst, start, unpacked(v))
+	})
+}
+
+// arguments are the names under which a call has what the tool gets; where none is there, it is all but the labels.
+var (
+	arguments = [...]string{"arguments", "input", "args", "parameters", "code", "action", "operation", "command", "query", "queries"}
+	labels    = [...]string{"type", "id", "call_id", "toolCallId", "toolUseId", "name", "toolName", "index", "status"}
+)
+
+// unpacked gives the object or array that a string holds as JSON, else the value as it is.
+func unpacked(v *fastjson.Value) *fastjson.Value {
+	if v.Type() != fastjson.TypeString {
+		return v
+	}
+	if inner, err := fastjson.ParseBytes(v.GetStringBytes()); err == nil && (inner.Type() == fastjson.TypeObject || inner.Type() == fastjson.TypeArray) {
+		return inner
+	}
+	return v
+}
+
+// words appends every name and value inside v in document order, with spaces between them and to what stands there since from.
+func words(dst []byte, from int, v *fastjson.Value) []byte {
+	put := func(s []byte) { dst = joined(dst, from, " ", func(dst []byte) []byte { return append(dst, s...) }) }
+	switch v.Type() {
+	case fastjson.TypeString:
+		put(v.GetStringBytes())
+	case fastjson.TypeArray:
+		for _, e := range v.GetArray() {
+			dst = words(dst, from, e)
+		}
+	case fastjson.TypeObject:
+		v.GetObject().Visit(func(name []byte, e *fastjson.Value) {
+			put(name)
+			dst = words(dst, from, e)
+		})
+	case fastjson.TypeNull:
+	default:
+		put(v.MarshalTo(nil))
+	}
+	return dst
+}
