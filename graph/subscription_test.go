@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/auth/authtest"
 	"github.com/evenhand/evenhand/store"
 )
 
@@ -356,24 +357,6 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// keyring is an auth.KeyStore.
-type keyring struct {
-	mu   sync.Mutex
-	keys []auth.APIKey
-}
-
-func (k *keyring) Keys(context.Context) ([]auth.APIKey, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.keys), nil
-}
-
-func (k *keyring) revoke() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keys[0].Revoked = time.Now()
-}
-
 // A stream ends with its credential: nothing that is flagged later is told, and the code is a new request's.
 func TestStreamEndsWithItsCredential(t *testing.T) {
 	dev, err := auth.MakeDevKey(t.TempDir())
@@ -389,7 +372,8 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys := &keyring{keys: []auth.APIKey{key}}
+		keys := &authtest.Keyring{}
+		keys.Hold(key)
 		a, err := auth.New(t.Context(), auth.Config{Keys: keys, KeyHold: time.Hour, Dev: dev, DefaultTenant: "a"}, auth.Options{Client: &http.Client{}})
 		if err != nil {
 			t.Fatal(err)
@@ -419,7 +403,7 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.write("a", 0, flaggedItem("before", audit.HR, 4))
 		time.Sleep(time.Minute)
-		keys.revoke()
+		keys.Revoke(time.Now())
 		time.Sleep(10 * time.Second)
 		b.write("a", 0, flaggedItem("after the key", audit.HR, 4))
 		time.Sleep(9 * time.Minute) // the token's ten minutes and the one that clocks may differ by

@@ -4,19 +4,11 @@ import (
 	"testing"
 
 	"github.com/evenhand/evenhand/detectors"
-	"github.com/evenhand/evenhand/detectors/rules"
 )
 
 // TestForeignHarmless holds that rules fire on next to none of the harmless texts in other languages, where "hun", "Abo" and "retard" are everyday words.
 func TestForeignHarmless(t *testing.T) {
-	packs, err := rules.Load(Packs())
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := New(packs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := mustNew(t, loadShipped(t))
 	a, err := detectors.NewAnalyzer(detectors.DefaultPolicy(), d)
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"iter"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/auth/authtest"
 	"github.com/evenhand/evenhand/gates"
 	"github.com/evenhand/evenhand/gates/door"
 	"github.com/evenhand/evenhand/internal/arbiter"
@@ -80,30 +80,12 @@ func (c *clock) pass(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// keyring is an auth.KeyStore.
-type keyring struct {
-	mu   sync.Mutex
-	keys []auth.APIKey
-}
-
-func (k *keyring) Keys(context.Context) ([]auth.APIKey, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return slices.Clone(k.keys), nil
-}
-
-func (k *keyring) change(f func()) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	f()
-}
-
 // front is the doors behind real authentication by role, and what is described of them.
 type front struct {
 	*testing.T
 	*httptest.Server
 	clock     *clock // of authentication
-	keys      *keyring
+	keys      *authtest.Keyring
 	gates     *gates.Service
 	door      *door.Door
 	doc       map[string]any
@@ -126,7 +108,7 @@ func newFront(t *testing.T) *front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clk, keys := &clock{t: time.Now()}, &keyring{}
+	clk, keys := &clock{t: time.Now()}, &authtest.Keyring{}
 	a, err := auth.New(t.Context(), auth.Config{Required: true, Dev: key, Keys: keys, KeyHold: time.Hour}, auth.Options{Now: clk.now, LookEvery: 5 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -350,14 +332,14 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.keys.change(func() { f.keys.keys = []auth.APIKey{k} })
+	f.keys.Hold(k)
 	tokens["key"] = raw.Reveal()
 	for _, tc := range []struct {
 		name, who, reason string
 		withdraw          func()
 	}{
 		{"a revoked key", "key", "key_revoked", func() {
-			f.keys.change(func() { f.keys.keys[0].Revoked = f.clock.now() })
+			f.keys.Revoke(f.clock.now())
 			f.clock.pass(10 * time.Second)
 		}},
 		{"an expired token", "ann", "token_expired", func() { f.clock.pass(time.Hour + time.Minute) }},
