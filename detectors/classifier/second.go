@@ -20,11 +20,16 @@ const EncoderRule = ID + ".encoder"
 // answer they are all that there is, and reading one to the end costs a millisecond.
 const ShortText = passageSize
 
+// MediumText is the most bytes of a response of which the least effort asks as much as a greater one: some ten sentences. In one of 2 KB that
+// takes as long as all other detectors.
+const MediumText = 1024
+
 // second is what decides about English sentences: those that the model is in doubt about or sure of.
 type second struct {
 	model  *encoder.Model
 	effort string
 	long   way  // texts
+	medium *way // texts of at most MediumText bytes; nil: as others
 	short  *way // texts of at most ShortText bytes; nil: as others
 }
 
@@ -56,23 +61,33 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 	}
 	d := New(m)
 	d.second = &second{model: e, effort: effort, long: newWay(m, f)}
-	if short, ok := e.Meta.Effort(encoder.Short); ok {
-		w := newWay(m, short)
-		d.second.short = &w
+	other := func(name string) *way {
+		if f, ok := e.Meta.Effort(name); ok {
+			w := newWay(m, f)
+			return &w
+		}
+		return nil
 	}
+	if effort == "balanced" {
+		d.second.medium = other(encoder.Medium)
+	}
+	d.second.short = other(encoder.Short)
 	return d, nil
 }
 
 func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort }
 
-// way gives what is asked for about a text: without an encoder that the model look at what passes its gate. Of prompts, which set nothing,
-// short ones are read as long ones are.
+// way gives what is asked for about a text: without an encoder that the model look at what passes its gate. Prompts, which set nothing,
+// are read as long texts are.
 func (d *Detector) way(side audit.Side, text string) *way {
-	switch s := d.second; {
+	s, output := d.second, side == audit.Output
+	switch {
 	case s == nil:
 		return &d.alone
-	case s.short != nil && side == audit.Output && len(text) <= ShortText:
+	case s.short != nil && output && len(text) <= ShortText:
 		return s.short
+	case s.medium != nil && output && len(text) <= MediumText:
+		return s.medium
 	default:
 		return &s.long
 	}
@@ -87,16 +102,15 @@ func (w *way) silent(h Head) bool { return w.Heads[h].Threshold >= 1 }
 // doubt is a sentence, or a window of a long one, with the classifier's answer for a head and, once it was asked, the encoder's.
 type doubt struct {
 	best
-	to     int32 // the window's end
-	logit  float32
-	silent bool // the classifier never answers yes
-	prior  encoder.Prior
+	to    int32 // the window's end
+	logit float32
+	prior encoder.Prior
 }
 
 // doubt gives a window with the model's answer for a head.
 func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, prior *encoder.Prior) doubt {
 	t, z := &d.model.Meta.Heads[h], prior.Logits[h]
-	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, silent: t.Threshold >= 1, prior: *prior}
+	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, prior: *prior}
 }
 
 // prior gives what the classifier says of the window that it judged last.
@@ -138,7 +152,7 @@ func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []det
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
 		s.ask(w, h, b, text, sentences, x)
-		yes := !x.silent && x.probability > sure
+		yes := x.probability > sure
 		if x.said != nil {
 			yes = !x.said.Early() && x.probability > w.Heads[h].Threshold
 		}
@@ -157,15 +171,20 @@ func (s *second) ask(w *way, h Head, b *buffers, text string, sentences []detect
 		return
 	}
 	x.said = s.read(b, text, window, window, w.Alone, &x.prior)
-	if !x.said.Early() && float64(x.said[h]) > w.Heads[h].Context {
+	if !x.said.Early() && float64(s.joint(h, x)) > w.Heads[h].Context {
 		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
 			x.said = s.read(b, text, x.sentence, p, w.InPassage, &x.prior)
 		}
 	}
-	x.probability = s.model.Meta.Decides[h].Probability(x.said[h])
+	x.probability = s.model.Meta.Decides[h].Probability(s.joint(h, x))
 	if x.said.Early() {
 		x.probability = min(x.probability, w.Heads[h].Threshold)
 	}
+}
+
+// joint gives the logit of the encoder's answer and the classifier's together.
+func (s *second) joint(h Head, x *doubt) float32 {
+	return s.model.Meta.Decides[h].Joint(x.said[h], x.prior.Logits[h])
 }
 
 // english tells whether the encoder can read a sentence. Short ones of other languages may be made of words that it knows: "Visitate lo zoo di Roma."
@@ -211,7 +230,7 @@ func (s *second) passage(text string, sentences []detectors.Sentence, of detecto
 	}
 }
 
-// Asked gives the highest logits that the encoder gives to sentences that it is asked about, and to those of them that it reads to the end; -Inf
+// Asked gives the highest joint logits of sentences that the encoder is asked about, and to those of them that it reads to the end; -Inf
 // where there are none, or it does not answer for the head. It is for calibration.
 func (d *Detector) Asked(in *detectors.Input, side audit.Side) (asked, read [NumHeads]float32) {
 	b := d.buffers()
@@ -233,8 +252,9 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (asked, read [Num
 		for i := range open[h].list[:open[h].n] {
 			x := &open[h].list[i]
 			if d.second.ask(w, Head(h), b, text, in.Sentences(side), x); x.said != nil {
-				if asked[h] = max(asked[h], x.said[h]); !x.said.Early() {
-					read[h] = max(read[h], x.said[h])
+				z := d.second.joint(Head(h), x)
+				if asked[h] = max(asked[h], z); !x.said.Early() {
+					read[h] = max(read[h], z)
 				}
 			}
 		}

@@ -173,8 +173,8 @@ func TestTheEncoderFindsASentenceInALongAnswer(t *testing.T) {
 		alone, among = alone+flags(row.Text), among+flags(strings.Join(around, " "))
 	}
 	t.Logf("%.0f found alone, %.0f in a long answer; %.0f of %.0f harmless ones flagged", alone, among, wrong, harmless)
-	if among < 0.65*alone || wrong > 0.03*harmless {
-		t.Error("want at least .65 of those found alone, and at most .03 of the harmless ones")
+	if among < 0.7*alone || wrong > 0.03*harmless {
+		t.Error("want at least .70 of those found alone, and at most .03 of the harmless ones")
 	}
 }
 
@@ -284,15 +284,8 @@ func count(yes bool) float64 {
 // A text of a few sentences is read whole: every effort finds in it what the greatest does.
 func TestShortTextsAreReadWhole(t *testing.T) {
 	balanced, full := withEncoder(t, "balanced"), withEncoder(t, "full")
-	said := func(d *classifier.Detector, text string) string {
-		var kinds []string
-		for _, f := range detectortest.Findings(t, d, text) {
-			kinds = append(kinds, f.Kind)
-		}
-		return strings.Join(kinds, " ")
-	}
+	said := func(d *classifier.Detector, text string) string { return kinds(detectortest.Findings(t, d, text)) }
 	short, more := 0, 0
-	padding := strings.Repeat(" The depot on the hill opens at seven in the morning on weekdays.", 6)
 	for _, row := range detectortest.Rows[dataset.Row](t, "data/unseen.en.jsonl") {
 		if len(row.Text) > classifier.ShortText {
 			continue
@@ -301,13 +294,46 @@ func TestShortTextsAreReadWhole(t *testing.T) {
 		if a, b := said(balanced, row.Text), said(full, row.Text); a != b {
 			t.Errorf("%s: balanced says %q, full %q", row.ID, a, b)
 		}
-		if said(full, row.Text+padding) != "" && said(balanced, row.Text+padding) == "" {
+		if text := row.Text + padding(classifier.ShortText+1); said(full, text) != "" && said(balanced, text) == "" {
 			more++
 		}
 	}
 	if short < 100 || more == 0 {
 		t.Errorf("%d short texts; with more text behind them full finds %d that balanced does not: then efforts mean nothing", short, more)
 	}
+}
+
+// In a text of some ten sentences the least effort finds what a greater one does, but for what that is less sure of; in a longer one it does not.
+func TestMediumTextsAreReadThoroughly(t *testing.T) {
+	balanced, thorough := withEncoder(t, "balanced"), withEncoder(t, "thorough")
+	var medium, of, long float64
+	for _, row := range detectortest.Rows[dataset.Row](t, "data/unseen.en.jsonl") {
+		text := row.Text + padding(classifier.ShortText+1)
+		if len(text) > classifier.MediumText {
+			t.Fatalf("%s has %d bytes", row.ID, len(text))
+		}
+		of += count(kinds(detectortest.Findings(t, thorough, text)) != "")
+		medium += count(kinds(detectortest.Findings(t, balanced, text)) != "")
+		long += count(kinds(detectortest.Findings(t, balanced, row.Text+padding(classifier.MediumText+1))) != "")
+	}
+	t.Logf("%.0f found in texts of some ten sentences, by effort thorough %.0f; in longer ones %.0f", medium, of, long)
+	if medium > of || medium < 0.9*of || long >= 0.95*medium {
+		t.Error("want nine tenths of what thorough finds, and in longer ones less")
+	}
+}
+
+// padding is text of at least n bytes in which nothing is found.
+func padding(n int) string {
+	const sentence = " The depot on the hill opens at seven in the morning on weekdays."
+	return strings.Repeat(sentence, (n+len(sentence)-1)/len(sentence))
+}
+
+func kinds(findings []audit.Finding) string {
+	var all []string
+	for _, f := range findings {
+		all = append(all, f.Kind)
+	}
+	return strings.Join(all, " ")
 }
 
 // Harm is found, and what only sounds like it passes: in requests, answers, threats, news and policies that nothing is learnt from.

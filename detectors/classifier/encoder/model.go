@@ -76,9 +76,16 @@ type Scale struct {
 	Head string  `json:"head"`
 	A    float64 `json:"a"`
 	B    float64 `json:"b"`
+	// Beside is what the classifier's logit counts beside the encoder's.
+	Beside float64 `json:"beside,omitempty"`
 }
 
-// Probability of a logit.
+// Joint gives the logit of encoder and classifier together.
+func (s Scale) Joint(logit, classifier float32) float32 {
+	return logit + float32(s.Beside*float64(classifier))
+}
+
+// Probability of a joint logit.
 func (s Scale) Probability(logit float32) float64 {
 	return 1 / (1 + math.Exp(-(float64(s.A*float64(logit)) + s.B)))
 }
@@ -86,8 +93,11 @@ func (s Scale) Probability(logit float32) float64 {
 // Logit of a probability.
 func (s Scale) Logit(p float64) float64 { return (math.Log(p/(1-p)) - s.B) / s.A }
 
-// Short is the name of the effort for short texts, whatever the effort for others is.
-const Short = "short"
+// The names of the efforts for short texts, whatever the effort for others is, and for medium ones, where that for others is less.
+const (
+	Short  = "short"
+	Medium = "medium"
+)
 
 // Effort says for each head that answers which sentences are asked about, and from which probability on the answer is yes.
 type Effort struct {
@@ -232,7 +242,7 @@ func (t *Meta) validate() error {
 		return fmt.Errorf("%d heads answer, there are %d", len(t.Decides), len(Heads))
 	}
 	for i, s := range t.Decides {
-		if s.Head != Heads[i] || !modelfile.Finite(s.A, s.B) {
+		if s.Head != Heads[i] || !modelfile.Finite(s.A, s.B, s.Beside) {
 			return fmt.Errorf("head %d: %+v, want %s with finite numbers", i, s, Heads[i])
 		}
 	}

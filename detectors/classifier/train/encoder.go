@@ -33,25 +33,31 @@ func alike(first, logit float64) encoder.Asking {
 // The places in efforts of the one that asks about everything, and of short: what full does not ask about for a head, that does.
 const full, short = 2, 3
 
-// efforts are what the encoder may cost, the cheapest first; last that for short responses, where it is asked in two of five ordinary ones and one
-// in 200 of those that it finds something in is missed. In long texts the first early exit hears of one in five ordinary ones or of one in three; what is read
-// beyond it is in stops.go. Heads are in the order of the classifier's.
+// efforts are what the encoder may cost, the cheapest first; then that for short responses, where it is asked in two of five ordinary ones and one
+// in 200 of those that it finds something in is missed; last that for medium ones: thorough, but surer of what it finds. In long texts the first early exit hears of
+// one in five ordinary ones or of one in three; what is read beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8},
 		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
-		alike(0.95, 1), alike(0.95, 1), alike(0.95, 2), unasked,
+		alike(0.5, -1), alike(0.5, -1), alike(0.5, -1), unasked,
 	}},
-	{Name: "thorough", Together: true, Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
-		{Named: encoder.Doubt{First: -2, Logit: -3}, Unnamed: encoder.Doubt{First: -0.5, Logit: -3}, Context: never},
-		alike(-0.5, -3), alike(-0.5, -3), alike(-0.5, -3), unasked,
-	}},
+	{Name: "thorough", Together: true, Heads: thorough},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
 	{Name: encoder.Short, Together: true, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -4, Logit: -10.3}, Unnamed: encoder.Doubt{First: -4, Logit: -10.3}, Context: -2},
 		alike(-4, -3.6), alike(-4, -4.9), alike(-4, -6.1), alike(-4, -5.8), unasked,
 	}},
+	{Name: encoder.Medium, Together: true, Heads: thorough},
+}
+
+// unfitted are the heads with what the classifier's logit counts beside the encoder's: the two are wrong about other texts. Of harm it knows little.
+var unfitted = [classifier.NumHeads]encoder.Scale{classifier.Bias: {Beside: 0.25}, classifier.Toxicity: {Beside: 0.25}}
+
+var thorough = []encoder.Asking{
+	{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
+	{Named: encoder.Doubt{First: -2, Logit: -3}, Unnamed: encoder.Doubt{First: -0.5, Logit: -3}, Context: never},
+	alike(-0.5, -3), alike(-0.5, -3), alike(-0.5, -3), unasked,
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
@@ -171,7 +177,7 @@ func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, 
 	for n, f := range efforts {
 		// Only whom it asks matters here; what it answers does not.
 		f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
-		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = make([]encoder.Scale, classifier.NumHeads), []encoder.Effort{f}, m.Meta.Version
+		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = unfitted[:], []encoder.Effort{f}, m.Meta.Version
 		d, err := classifier.NewWithEncoder(m, e, f.Name)
 		if err != nil {
 			return nil, err
@@ -237,7 +243,7 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 	if yes := slices.ContainsFunc(js, func(j judged) bool { return j.target[h] > 0 }); len(js) < 50 || !yes {
 		return scale, nil, audit.E("train: calibrate encoder", audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in English", h))
 	}
-	scale.Head = h.String()
+	scale = encoder.Scale{Head: h.String(), Beside: unfitted[h].Beside}
 	scale.A, scale.B, _ = platt(js, h)
 	for n, f := range efforts {
 		out := EncoderOutcome{Head: h, Effort: f.Name, Asking: f.Heads[h]}
@@ -285,7 +291,7 @@ func (r *EncoderResult) Card() string {
 	p("It decides English sentences that the classifier is in doubt about or holds for biased, toxic or harmful, and tells the ground of bias. For flags that people or rules look at; " +
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
 	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
-	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText)
+	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced is set; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
 		if a.Named == unasked.Named {
