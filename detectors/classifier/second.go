@@ -102,15 +102,16 @@ func (w *way) silent(h Head) bool { return w.Heads[h].Threshold >= 1 }
 // doubt is a sentence, or a window of a long one, with the classifier's answer for a head and, once it was asked, the encoder's.
 type doubt struct {
 	best
-	to    int32 // the window's end
-	logit float32
-	prior encoder.Prior
+	to     int32 // the window's end
+	logit  float32
+	silent bool // the classifier never answers yes
+	prior  encoder.Prior
 }
 
 // doubt gives a window with the model's answer for a head.
 func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, prior *encoder.Prior) doubt {
 	t, z := &d.model.Meta.Heads[h], prior.Logits[h]
-	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, prior: *prior}
+	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, silent: t.Threshold >= 1, prior: *prior}
 }
 
 // prior gives what the classifier says of the window that it judged last.
@@ -152,7 +153,7 @@ func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []det
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
 		s.ask(w, h, b, text, sentences, x)
-		yes := x.probability > sure
+		yes := !x.silent && x.probability > sure
 		if x.said != nil {
 			yes = !x.said.Early() && x.probability > w.Heads[h].Threshold
 		}
