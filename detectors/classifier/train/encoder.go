@@ -40,7 +40,7 @@ var efforts = []encoder.Effort{
 	{Name: "balanced", Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8},
 		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
-		alike(0.5, -1), alike(0.5, -1), alike(0.5, -1), unasked,
+		alike(0.9, 0.5), alike(0.9, 0.5), alike(0.9, 0.5), unasked,
 	}},
 	{Name: "thorough", Together: true, Heads: thorough},
 	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
