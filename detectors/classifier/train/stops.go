@@ -19,9 +19,11 @@ const lose = 0.0018
 // millisecond in all: one long answer in a hundred (docs/benchmarks.md, chain).
 var readOn = map[string][]float64{
 	"balanced":     {0.05, 0.012, 0.01, 0.009, 0.009, 0.009},
-	"thorough":     {0.3, 0.15, 0.12, 0.08, 0.06, 0.05},
-	encoder.Medium: {0.3, 0.15, 0.12, 0.08, 0.06, 0.05},
+	"thorough":     readOnThoroughly,
+	encoder.Medium: readOnThoroughly,
 }
+
+var readOnThoroughly = []float64{0.3, 0.15, 0.12, 0.08, 0.06, 0.05}
 
 // part is what toxicity may have of that. Heads of safety have no limit: balanced hardly ever asks for them, and thorough is to lose nothing of theirs.
 const part = 0.25
@@ -44,9 +46,9 @@ type reading struct {
 	prior encoder.Prior // at the effort in hand
 }
 
-// joint is what encoder and classifier say together in the end.
-func (x *reading) joint(scale encoder.Scale, h int) float32 {
-	return scale.Joint(x.all[h], x.Logits[h])
+// probability is what encoder and classifier say together in the end.
+func (x *reading) probability(scale encoder.Scale, h int) float64 {
+	return scale.Probability(scale.Joint(x.all[h], x.Logits[h]))
 }
 
 // score is what an early exit and the classifier say together.
@@ -87,7 +89,7 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 func beside(scale encoder.Scale, readings []reading, h, exit int) float64 {
 	js, found := make([]judged, len(readings)), 0
 	for i := range readings {
-		if scale.Probability(readings[i].joint(scale, h)) > 0.5 {
+		if readings[i].probability(scale, h) > 0.5 {
 			js[i].target[h] = 1
 			found++
 		}
@@ -157,7 +159,7 @@ func (c *choice) stops(weights [][]float64, limits []float64) encoder.Stops {
 // found gives the scores of those that are above a head's threshold in the end, the lowest first.
 func (c *choice) found(of []*reading, h, exit int, weight float64) (scores []float64) {
 	for _, x := range of {
-		if scale := c.decides[h]; scale.Probability(x.joint(scale, h)) > c.effort.Heads[h].Threshold {
+		if x.probability(c.decides[h], h) > c.effort.Heads[h].Threshold {
 			scores = append(scores, x.score(h, exit, weight))
 		}
 	}
@@ -198,7 +200,7 @@ func (c *choice) outcomes() []StopOutcome {
 	for _, x := range c.asked {
 		found := false
 		for h, scale := range c.decides {
-			found = found || x.prior.Ask[h] && scale.Probability(x.joint(scale, h)) > c.effort.Heads[h].Threshold
+			found = found || x.prior.Ask[h] && x.probability(scale, h) > c.effort.Heads[h].Threshold
 		}
 		stopped := false
 		for i := range out {
