@@ -138,6 +138,34 @@ func TestLookAlikes(t *testing.T) {
 //go:embed testdata/lookalikes.txt
 var lookAlikes string
 
+// TestRequests holds that plain requests for harm, threats and worse are flagged in languages that no learned detector reads for harm, and that
+// questions of the same words are not. The rules were written with these in sight: of requests that nobody had seen they find four in ten.
+func TestRequests(t *testing.T) {
+	a := detectortest.Analyzer(t, mustNew(t))
+	found, of := map[string]int{}, map[string]int{}
+	for _, row := range detectortest.Rows[struct {
+		Lang, Text string
+		Unsafe     bool
+	}](t, "testdata/requests.jsonl") {
+		unsafe := a.Analyze(t.Context(), detectortest.Interaction("", row.Text)).Unsafe
+		switch {
+		case unsafe && !row.Unsafe:
+			t.Errorf("%s: flagged: %q", row.Lang, row.Text)
+		case row.Unsafe:
+			of[row.Lang]++
+			if unsafe {
+				found[row.Lang]++
+			}
+		}
+	}
+	t.Logf("flagged: %v of %v", found, of)
+	for lang, n := range of {
+		if found[lang] < n*9/10 {
+			t.Errorf("%s: want nine tenths", lang)
+		}
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	if _, err := New(nil); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("no packs: %v", err)
