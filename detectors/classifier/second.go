@@ -62,16 +62,13 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 	d := New(m)
 	d.second = &second{model: e, effort: effort, long: newWay(m, f)}
 	other := func(name string) *way {
-		if f, ok := e.Meta.Effort(name); ok {
+		if f, ok := e.Meta.Effort(name); name != "" && ok {
 			w := newWay(m, f)
 			return &w
 		}
 		return nil
 	}
-	if effort == "balanced" {
-		d.second.medium = other(encoder.Medium)
-	}
-	d.second.short = other(encoder.Short)
+	d.second.medium, d.second.short = other(f.Medium), other(f.Short)
 	return d, nil
 }
 

@@ -211,7 +211,7 @@ func TestWhatIsStoppedAtIsNotFound(t *testing.T) {
 	}
 	read := detectortest.Analyzer(t, d).Prepare(detectortest.Interaction("", text))
 	_, grades, err := d.DetectGraded(t.Context(), read)
-	if short, _ := e.Meta.Effort(encoder.Short); err != nil || grades[classifier.Bias].Value > audit.ScoreOf(short.Heads[classifier.Bias].Threshold) {
+	if short, _ := e.Meta.Effort("short"); err != nil || grades[classifier.Bias].Value > audit.ScoreOf(short.Heads[classifier.Bias].Threshold) {
 		t.Errorf("graded above the threshold: %v, %v", grades, err)
 	}
 }
@@ -271,6 +271,34 @@ func TestLanguages(t *testing.T) {
 	t.Logf("flagged: %v of %v", found, of)
 	if found["biased"] < 0.33*of["biased"] || found["abusive"] < 0.15*of["abusive"] || found["ordinary"] > 0.02*of["ordinary"] {
 		t.Error("want at least .33 of the biased ones, .15 of the abusive ones, and at most .02 of the ordinary ones")
+	}
+}
+
+// TestStrangers holds what is found, and what is wrongly, in answers in English and German from 10 to 220 words, by a writer from whom nothing learnt.
+func TestStrangers(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	found, of := map[string]float64{}, map[string]float64{}
+	for _, row := range detectortest.Rows[dataset.Row](t, "testdata/strangers.jsonl") {
+		kind := row.Lang + " fair"
+		switch yes := func(label *float64) bool { return label != nil && *label > 0.5 }; {
+		case yes(row.Label.Bias):
+			kind = row.Lang + " biased"
+		case yes(row.Label.Unsafe):
+			kind = row.Lang + " unsafe"
+		}
+		of[kind]++
+		found[kind] += count(len(detectortest.Findings(t, d, row.Text)) > 0)
+	}
+	t.Logf("flagged: %v of %v", found, of)
+	for kind, least := range map[string]float64{"en biased": 0.9, "en unsafe": 0.5, "de biased": 0.4} {
+		if found[kind] < least*of[kind] {
+			t.Errorf("%s: want at least %.2f of %.0f", kind, least, of[kind])
+		}
+	}
+	for kind, most := range map[string]float64{"en fair": 0.07, "de fair": 0.06} {
+		if found[kind] > most*of[kind] {
+			t.Errorf("%s: want at most %.2f of %.0f", kind, most, of[kind])
+		}
 	}
 }
 

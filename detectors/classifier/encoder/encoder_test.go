@@ -29,7 +29,7 @@ var everything = Prior{Ask: [len(Heads)]bool{true, true, true, true, true, true}
 
 // read reads a sentence alone, as those of short responses are.
 func read(m *Model, sentence string) Logits {
-	e, _ := m.Meta.Effort(Short)
+	e, _ := m.Meta.Effort("short")
 	return m.Read("", sentence, "", e.Alone, &everything)
 }
 
@@ -83,7 +83,7 @@ func TestGolden(t *testing.T) {
 // What an early exit stops at gets the exit's answer, all else that of all layers; most of what is ordinary is stopped at, nothing that is meant.
 func TestEarlyExits(t *testing.T) {
 	m := model(t)
-	short, ok := m.Meta.Effort(Short)
+	short, ok := m.Meta.Effort("short")
 	if !ok || len(short.Alone) != m.Meta.Exits {
 		t.Fatalf("%+v", short)
 	}
@@ -244,6 +244,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"sizes": func(m *Meta) { m.Width = 31 }, "one more layer": func(m *Meta) { m.Layers++ }, "one layer less": func(m *Meta) { m.Layers-- },
 		"pieces": func(m *Meta) { m.Pieces-- }, "outputs": func(m *Meta) { m.Outputs = append([]string{"other"}, m.Outputs[1:]...) },
 		"threshold":       func(m *Meta) { m.Efforts = []Effort{{Name: "x", Heads: []Asking{{Threshold: 2}, {Threshold: 0.5}}}} },
+		"no such effort":  func(m *Meta) { m.Efforts = append(slices.Clone(m.Efforts), Effort{Name: "x", Short: "y"}) },
 		"one head":        func(m *Meta) { m.Efforts = []Effort{{Name: "x", Heads: []Asking{{Threshold: 0.5}}}} },
 		"another head":    func(m *Meta) { m.Decides = []Scale{{Head: "toxicity", A: 1}} },
 		"early exits":     func(m *Meta) { m.Exits = m.Layers + 1 },

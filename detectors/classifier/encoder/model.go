@@ -93,16 +93,13 @@ func (s Scale) Probability(logit float32) float64 {
 // Logit of a probability.
 func (s Scale) Logit(p float64) float64 { return (math.Log(p/(1-p)) - s.B) / s.A }
 
-// The names of the efforts for short texts, whatever the effort for others is, and for medium ones, where that for others is less.
-const (
-	Short  = "short"
-	Medium = "medium"
-)
-
 // Effort says for each head that answers which sentences are asked about, and from which probability on the answer is yes.
 type Effort struct {
-	Name  string   `json:"name"`
-	Heads []Asking `json:"heads"` // in the order of Decides
+	Name string `json:"name"`
+	// Short and Medium are the efforts at which short and medium responses are read instead; empty: this one.
+	Short  string   `json:"short,omitempty"`
+	Medium string   `json:"medium,omitempty"`
+	Heads  []Asking `json:"heads"` // in the order of Decides
 	// Together: what is asked about for one head is answered for all.
 	Together bool `json:"together,omitempty"`
 	// Alone are where early exits stop in a sentence, InPassage where they do in one that is read with what stands around it.
@@ -247,6 +244,11 @@ func (t *Meta) validate() error {
 		}
 	}
 	for _, e := range t.Efforts {
+		for _, other := range [...]string{e.Short, e.Medium} {
+			if _, ok := t.Effort(other); other != "" && !ok {
+				return fmt.Errorf("effort %s: there is no effort %s", e.Name, other)
+			}
+		}
 		if len(e.Heads) != len(t.Decides) {
 			return fmt.Errorf("effort %s: %d heads, want %d", e.Name, len(e.Heads), len(t.Decides))
 		}

@@ -30,25 +30,35 @@ func alike(first, logit float64) encoder.Asking {
 	return encoder.Asking{Named: d, Unnamed: d, Context: never}
 }
 
+// inPassage asks alike, and again in the passage about what may be meant: "Wait until she is alone on the stairs." is a help or a threat by what follows.
+func inPassage(first, logit float64) encoder.Asking {
+	a := alike(first, logit)
+	a.Context = -2
+	return a
+}
+
 // The places in efforts of the one that asks about everything, and of short: what full does not ask about for a head, that does.
 const full, short = 2, 3
+
+// The efforts of short responses and of medium ones; the greatest efforts are thorough enough for the latter.
+const shortEffort, mediumEffort = "short", "medium"
 
 // efforts are what the encoder may cost, the cheapest first; then that for short responses, where it is asked in two of five ordinary ones and one
 // in 200 of those that it finds something in is missed; last that for medium ones: thorough, but surer of what it finds. In long texts the first early exit hears of
 // one in five ordinary ones or of one in three; what is read beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
-	{Name: "balanced", Heads: []encoder.Asking{
+	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8},
 		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
-		alike(0.9, 0.5), alike(0.9, 0.5), alike(0.9, 0.5), unasked,
+		inPassage(0.9, 0.5), inPassage(0.9, 0.5), inPassage(0.9, 0.5), unasked,
 	}},
-	{Name: "thorough", Together: true, Heads: thorough},
-	{Name: "full", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, always, always, always, unasked}},
-	{Name: encoder.Short, Together: true, Heads: []encoder.Asking{
+	{Name: "thorough", Short: shortEffort, Together: true, Heads: thorough},
+	{Name: "full", Short: shortEffort, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, inPassage(-never, -never), inPassage(-never, -never), inPassage(-never, -never), unasked}},
+	{Name: shortEffort, Together: true, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -4, Logit: -10.3}, Unnamed: encoder.Doubt{First: -4, Logit: -10.3}, Context: -2},
-		alike(-4, -3.6), alike(-4, -4.9), alike(-4, -6.1), alike(-4, -5.8), unasked,
+		alike(-4, -3.6), inPassage(-4, -4.9), inPassage(-4, -6.1), inPassage(-4, -5.8), unasked,
 	}},
-	{Name: encoder.Medium, Together: true, Heads: thorough},
+	{Name: mediumEffort, Together: true, Heads: thorough},
 }
 
 // unfitted are the heads with what the classifier's logit counts beside the encoder's: the two are wrong about other texts. Of harm it knows little.
@@ -57,7 +67,7 @@ var unfitted = [classifier.NumHeads]encoder.Scale{classifier.Bias: {Beside: 0.25
 var thorough = []encoder.Asking{
 	{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
 	{Named: encoder.Doubt{First: -2, Logit: -3}, Unnamed: encoder.Doubt{First: -0.5, Logit: -3}, Context: never},
-	alike(-0.5, -3), alike(-0.5, -3), alike(-0.5, -3), unasked,
+	inPassage(-0.5, -3), inPassage(-0.5, -3), inPassage(-0.5, -3), unasked,
 }
 
 // EncoderResult is a calibrated encoder and what calibration saw.
@@ -143,7 +153,7 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader
 	meta := &res.Meta
 	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
 	for n, f := range efforts {
-		if f = (encoder.Effort{Name: f.Name, Together: f.Together}); stops != nil {
+		if f = (encoder.Effort{Name: f.Name, Short: f.Short, Medium: f.Medium, Together: f.Together}); stops != nil {
 			f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
 		}
 		meta.Efforts = append(meta.Efforts, f)
@@ -175,7 +185,8 @@ type saying struct{ asked, read [classifier.NumHeads]float32 }
 // ask reads all rows at all efforts.
 func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, stops []encoder.Effort) (said [][]saying, err error) {
 	for n, f := range efforts {
-		// Only whom it asks matters here; what it answers does not.
+		// Only whom it asks matters here, and all texts are asked about alike; what it answers does not.
+		f.Short, f.Medium = "", ""
 		f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
 		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = unfitted[:], []encoder.Effort{f}, m.Meta.Version
 		d, err := classifier.NewWithEncoder(m, e, f.Name)

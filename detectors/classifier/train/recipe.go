@@ -13,7 +13,6 @@ import (
 
 	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
-	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
 // Recipe says what is learnt how. Start from DefaultRecipe.
@@ -72,11 +71,11 @@ func DefaultRecipe() Recipe {
 			"bold_wikipedia_neutral": 1, "winobias_neutral": 1, "hatemojibuild": 1.2,
 		},
 		EncoderFPR: map[string][]Bound{
-			"balanced":     {{0.004, 0.025}, {0.002, 0.02}, harm, harm, harm},
-			"thorough":     {{0.005, 0.05}, {0.003, 0.03}, harm, harm, harm},
-			"full":         {{0.01, 0.06}, {0.006, 0.04}, harm, harm, harm},
-			encoder.Short:  {{0.003, 0.035}, {0.002, 0.03}, harm, harm, harm},
-			encoder.Medium: {{0.004, 0.03}, {0.003, 0.02}, harm, harm, harm},
+			"balanced":   {{0.004, 0.025}, {0.002, 0.02}, harm, harm, harm},
+			"thorough":   {{0.005, 0.05}, {0.003, 0.03}, harm, harm, harm},
+			"full":       {{0.01, 0.06}, {0.006, 0.04}, harm, harm, harm},
+			shortEffort:  {{0.003, 0.035}, {0.002, 0.03}, harm, harm, harm},
+			mediumEffort: {{0.004, 0.03}, {0.003, 0.02}, harm, harm, harm},
 		},
 		Unseen:   []string{"unseen.en", "unseen.de", "unseen.safety.en"},
 		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
