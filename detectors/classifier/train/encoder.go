@@ -33,7 +33,7 @@ func alike(first, logit float64) encoder.Asking {
 // inPassage asks alike, and again in the passage about what may be meant: "Wait until she is alone on the stairs." is a help or a threat by what follows.
 func inPassage(first, logit float64) encoder.Asking {
 	a := alike(first, logit)
-	a.Context = -2
+	a.Context = 0
 	return a
 }
 
