@@ -45,8 +45,8 @@ type Options struct {
 const (
 	defaultBytes = 16 << 20
 	leastStates  = 16
-	firstStates  = 256 // a cache begins with so many and grows by growth
-	growth       = 4
+	firstStates  = 256 // a cache begins with so many, and grows to four times its size, a large one to twice
+	largeStates  = 16 << 10
 )
 
 // ErrEmpty refuses a pattern that can match the empty string.
@@ -237,7 +237,11 @@ func (s *Scanner) renew(full *cache) *cache {
 		return c // somebody else was faster
 	}
 	if n := len(full.states); n < s.maxStates {
-		c = full.grown(min(n*growth, s.maxStates))
+		times := 4
+		if n >= largeStates {
+			times = 2
+		}
+		c = full.grown(min(times*n, s.maxStates))
 	} else {
 		c = newCache(s.program, min(firstStates, s.maxStates))
 	}
