@@ -62,7 +62,7 @@ func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error
 	d := New(m)
 	d.second = &second{model: e, effort: effort, long: newWay(m, f)}
 	other := func(name string) *way {
-		if f, ok := e.Meta.Effort(name); name != "" && ok {
+		if f, ok := e.Meta.Effort(name); ok {
 			w := newWay(m, f)
 			return &w
 		}
