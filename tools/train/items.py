@@ -132,9 +132,18 @@ def alone(texts):
     return [Item("", t, "", nothing, nothing) for t in texts]
 
 
+def marks(tokenizer):
+    """Ids of a text's beginning and end, and of what stands for a piece that is not shown: BERT's or XLM-R's."""
+    for names in (("[CLS]", "[SEP]", "[MASK]"), ("<s>", "</s>", "<mask>")):
+        if None not in (of := [tokenizer.token_to_id(n) for n in names]):
+            return of
+    raise SystemExit("a vocabulary without marks of beginning and end")
+
+
 def encode(tokenizer, items):
     """Token ids, and which of them are in question, the marks of beginning and end among these."""
     longest, ids, focus = data.LENGTHS[-1] - 2, [], []
+    first, last, _ = marks(tokenizer)
     pieces = (tokenizer.encode_batch([getattr(x, name) for x in items], add_special_tokens=False) for name in ("before", "text", "after"))
     for before, text, after in zip(*pieces):
         before = before.ids[max(0, len(before.ids) + len(text.ids) - longest) :]
@@ -142,5 +151,5 @@ def encode(tokenizer, items):
         of = np.zeros(len(row) + 2, bool)
         of[[0, -1]] = True
         of[1 + len(before) : 1 + min(len(before) + len(text.ids), longest)] = True
-        ids.append([101] + row + [102]), focus.append(of)
+        ids.append([first] + row + [last]), focus.append(of)
     return ids, focus

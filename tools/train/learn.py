@@ -13,14 +13,14 @@ import data
 import items
 from model import GROUNDS, HEADS, OUTPUTS, WIDTH, bfloat16, folder
 
-BATCH, MASK, MASKED, WARM = 64, 103, 0.06, 0.06
+BATCH, MASKED, WARM = 64, 0.06, 0.06
 EARLY = 0.3  # what an early exit counts
 BELIEVE, BELIEVE_OWN = 0.7, 0.4  # another model's share of a target beside a label: of others' rows, of ours
 SAID = 0.5  # what an item without a label counts
 
 
-def lexicon():
-    return data.Lexicon(pathlib.Path(__file__).parents[2] / "detectors/classifier/lexicon/en.txt")
+def lexicon(language="en"):
+    return data.Lexicon(pathlib.Path(__file__).parents[2] / f"detectors/classifier/lexicon/{language}.txt")
 
 
 def tokenizer():
@@ -67,6 +67,8 @@ def optimizer(model):
     """AdamW; norms and biases do not decay, heads learn at a rate of their own."""
     groups = {}
     for name, p in model.named_parameters():
+        if not p.requires_grad:
+            continue
         head, plain = name.startswith(("head.", "exits.")), name.endswith("bias") or "norm" in name
         groups.setdefault((head, plain), []).append(p)
     return torch.optim.AdamW(
@@ -85,10 +87,11 @@ def entropy(logits, target, weight):
     return (functional.binary_cross_entropy_with_logits(logits.float(), target, reduction="none") * weight).sum() / weight.sum().clamp(min=1.0)
 
 
-def learn(model, ids, focus, batches, wanted, rate, head_rate, seed, checkpoint=None):
+def learn(model, tok, ids, focus, batches, wanted, rate, head_rate, seed, checkpoint=None):
     """Takes the model through batches. wanted gives, of indexes, targets and weights (n, OUTPUTS) and means (n, WIDTH) or None. The order
     is a function of seed and step alone; a checkpoint is written every few minutes and gone on from."""
     opt, begin, total = optimizer(model), 0, len(batches)
+    first, last, hidden = items.marks(tok)
     if checkpoint and checkpoint.exists():
         state = torch.load(checkpoint)
         model.load_state_dict(state["model"])
@@ -104,7 +107,7 @@ def learn(model, ids, focus, batches, wanted, rate, head_rate, seed, checkpoint=
             g["lr"] = now * (head_rate if g["head"] else rate)
         x, mask, of = tensors(ids, focus, indexes, length)
         drop = torch.from_numpy(np.random.default_rng((seed, step)).random(x.shape) < MASKED)
-        x = torch.where(drop & mask & (x > MASK), MASK, x)
+        x = torch.where(drop & mask & (x != first) & (x != last), hidden, x)
         y, wt, means = wanted(indexes)
         with bfloat16():
             z, pooled, early = model(x, mask, of)
@@ -115,7 +118,7 @@ def learn(model, ids, focus, batches, wanted, rate, head_rate, seed, checkpoint=
         if means is not None:
             loss = loss + functional.mse_loss(pooled, torch.from_numpy(means.astype(np.float32)))
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
         opt.step()
         opt.zero_grad()
         recent.append(loss.item())

@@ -107,6 +107,13 @@ class Encoder(nn.Module):
                 x.weight.copy_(f(w["exits.weight"][i].T))
                 x.bias.copy_(f(w["exits.bias"][i]))
 
+    def freeze(self, layers):
+        """Embeddings and the first layers stay as they are."""
+        self.frozen = layers
+        for part in (self.words, self.norm, *self.layers[:layers]):
+            part.requires_grad_(False)
+        self.positions.requires_grad_(False)
+
     def weights(self):
         """As arrays by their names; the second half of position embeddings is what token types were."""
         e, out = "embeddings.", {}

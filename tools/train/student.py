@@ -63,7 +63,7 @@ def main():
     batches = [b for n in range(a.passes) for b in learn.shuffled(ids, a.seed + n)]
     print(f"{labelled} items of texts with a label, {len(made) - labelled} of others, {len(batches)} batches of {learn.BATCH}", flush=True)
     model = Encoder(with_exits(layers(big, [int(n) for n in a.layers.split(",")])))
-    learn.learn(model, ids, focus, batches, lambda i: (target[i], weight[i], means[i]), RATE, HEAD_RATE, a.seed, out / f"{a.name}.pt")
+    learn.learn(model, tok, ids, focus, batches, lambda i: (target[i], weight[i], means[i]), RATE, HEAD_RATE, a.seed, out / f"{a.name}.pt")
     learn.save(out / f"{a.name}.npz", model)
     (out / f"{a.name}.pt").unlink(missing_ok=True)
     print("dev AUROC: " + learn.judge(model, tok, dev), flush=True)

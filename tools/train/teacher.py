@@ -33,7 +33,7 @@ def train(a):
     batches = [b for p in range(a.passes) for b in learn.shuffled(ids, a.seed + p)]
     print(f"{len(made)} items, {len(dev)} dev texts, {len(batches)} batches of {learn.BATCH}; prepared in {time.monotonic() - start:.0f} s", flush=True)
     model = Encoder(initial(a.seed))
-    learn.learn(model, ids, focus, batches, lambda i: (target[i], weight[i], None), RATE, HEAD_RATE, a.seed, out / "checkpoint.pt")
+    learn.learn(model, tok, ids, focus, batches, lambda i: (target[i], weight[i], None), RATE, HEAD_RATE, a.seed, out / "checkpoint.pt")
     learn.save(out / "teacher.npz", model)
     (out / "checkpoint.pt").unlink(missing_ok=True)
     print("dev AUROC: " + learn.judge(model, tok, dev), flush=True)
