@@ -188,6 +188,7 @@ type classifierSettings struct {
 	// Encoder: off, or how much is asked of it: balanced, thorough, full.
 	Encoder      string `koanf:"encoder"`
 	EncoderModel string `koanf:"encoder_model"` // a file of evenhand train --encoder; empty: the one that comes with the program
+	OthersModel  string `koanf:"others_model"`  // the same for other languages than English
 }
 
 const encoderOff = "off"
@@ -203,15 +204,32 @@ func (c classifierSettings) detector() (*classifier.Detector, error) {
 	if c.Encoder == encoderOff || c.Model != "" && c.EncoderModel == "" { // the program's encoder knows the program's classifier alone
 		return classifier.New(m), nil
 	}
-	e, err := c.loadEncoder()
+	es, err := c.encoders()
 	if err != nil {
 		return nil, err
 	}
-	d, err := classifier.NewWithEncoder(m, e, c.Encoder)
+	d, err := classifier.NewWithEncoder(m, c.Encoder, es...)
 	if err != nil {
 		return nil, &settingsError{fmt.Errorf("classifier.encoder: %w", errors.Unwrap(err))}
 	}
 	return d, nil
+}
+
+// encoders are that of English and that of other languages; a classifier of the operator's own has one of these only if there is a file of it, for the
+// program's knows the program's classifier alone.
+func (c classifierSettings) encoders() ([]*encoder.Model, error) {
+	e, err := c.loadEncoder()
+	if err == nil && len(e.Meta.Languages) > 0 {
+		err = &settingsError{fmt.Errorf("classifier.encoder_model: it reads %s, not English: set it as classifier.others_model", strings.Join(e.Meta.Languages, ", "))}
+	}
+	if err != nil || c.OthersModel == "" && c.Model != "" {
+		return []*encoder.Model{e}, err
+	}
+	others, err := readModel("classifier.others_model", c.OthersModel, encoder.Decode, encoder.ShippedOthers)
+	if err == nil && len(others.Meta.Languages) == 0 {
+		err = &settingsError{errors.New("classifier.others_model: it reads English: set it as classifier.encoder_model")}
+	}
+	return []*encoder.Model{e, others}, err
 }
 
 func (c classifierSettings) loadEncoder() (*encoder.Model, error) {
@@ -236,13 +254,13 @@ func readModel[T any](key, path string, decode func([]byte) (*T, error), shipped
 
 // validateFiles reads models of the operator's own.
 func (c classifierSettings) validateFiles() error {
-	if !c.Enabled || c.Model == "" && c.EncoderModel == "" {
+	if !c.Enabled || c.Model == "" && c.EncoderModel == "" && c.OthersModel == "" {
 		return nil
 	}
 	_, err := c.load()
 	errs := []error{err}
-	if c.Encoder != encoderOff && c.EncoderModel != "" {
-		_, err = c.loadEncoder()
+	if c.Encoder != encoderOff && (c.EncoderModel != "" || c.OthersModel != "") {
+		_, err = c.encoders()
 		errs = append(errs, err)
 	}
 	if err = errors.Join(errs...); err != nil || !slices.Contains(encoderEfforts, c.Encoder) {

@@ -65,7 +65,7 @@ type settingsCmd struct{}
 
 func (settingsCmd) Help() string {
 	return `Ends with status 2 and every fault where 'up' or 'run' would not start with these settings. It looks into the rule packs of rules.dir and the models
-of classifier.model and classifier.encoder_model, too.`
+of classifier.model, classifier.encoder_model and classifier.others_model, too.`
 }
 
 // Run prints all settings.

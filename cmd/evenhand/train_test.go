@@ -81,6 +81,17 @@ func TestTrainAndEval(t *testing.T) {
 	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "classifier.encoder_model") {
 		t.Errorf("no encoder: status %d: %s", code, errs.String())
 	}
+	t.Setenv("EVENHAND_CLASSIFIER_ENCODER_MODEL", "../../detectors/classifier/encoder/others.bin")
+	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "classifier.others_model") {
+		t.Errorf("an encoder of other languages: status %d: %s", code, errs.String())
+	}
+	t.Setenv("EVENHAND_CLASSIFIER_ENCODER_MODEL", "")
+	t.Setenv("EVENHAND_CLASSIFIER_OTHERS_MODEL", "../../detectors/classifier/encoder/model.bin")
+	errs.Reset()
+	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "classifier.encoder_model") {
+		t.Errorf("an encoder of English for others: status %d: %s", code, errs.String())
+	}
+	t.Setenv("EVENHAND_CLASSIFIER_OTHERS_MODEL", "")
 	t.Setenv("EVENHAND_CLASSIFIER_ENCODER", "heroic")
 	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "balanced") {
 		t.Errorf("an effort that there is none of: status %d: %s", code, errs.String())

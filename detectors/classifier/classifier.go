@@ -37,10 +37,10 @@ const ID = "classifier"
 
 // Detector is safe for concurrent use.
 type Detector struct {
-	model  *Model
-	alone  way
-	second *second   // nil: the model decides alone
-	pool   sync.Pool // *buffers
+	model   *Model
+	alone   way
+	seconds []*second // at most two; none: the model decides alone
+	pool    sync.Pool // *buffers
 }
 
 // gates are the first scores below which the look at a sentence ends.
@@ -74,7 +74,7 @@ func (d *Detector) buffers() *buffers {
 
 // New makes the detector of a model that decides alone.
 func New(m *Model) *Detector {
-	d := &Detector{model: m, alone: newWay(m, encoder.Effort{})}
+	d := &Detector{model: m, alone: newWay(m, nil, encoder.Effort{})}
 	d.pool.New = func() any { return new(buffers) }
 	return d
 }
@@ -82,8 +82,8 @@ func New(m *Model) *Detector {
 // Info describes the detector.
 func (d *Detector) Info() detectors.Info {
 	info := detectors.Info{ID: ID, Title: "Learned classifier", Version: d.model.Meta.Version, Family: detectors.Classifier, Deterministic: true}
-	if d.second != nil {
-		info.Version += "/" + d.second.version()
+	for _, s := range d.seconds {
+		info.Version += "/" + s.version()
 	}
 	return info
 }
@@ -113,6 +113,7 @@ type best struct {
 	from        int // first byte of the window
 	probability float64
 	said        *encoder.Logits // the encoder's answer, where it decided
+	by          *way            // of the encoder that can read it; nil: none can
 }
 
 // Detect makes at most one finding a side of each head, of bias one a ground: the strongest sentence's.
@@ -142,7 +143,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 		if text == "" {
 			continue
 		}
-		w := d.way(side, text)
+		ws := d.ways(side, text)
 		var tops [NumHeads]best
 		b.readings = b.readings[:0]
 		var open [NumHeads]doubts
@@ -151,6 +152,10 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 			passed = nil
 		}
 		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
+			if float64(first) < ws.gates.of(named) {
+				return
+			}
+			w, by := d.of(&ws, text, ts)
 			if float64(first) < w.gates.of(named) {
 				return
 			}
@@ -162,10 +167,10 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 						continue
 					}
 					if prior.Ask[h] {
-						open[h].add(d.doubt(Head(h), s, ts, &prior))
+						open[h].add(d.doubt(Head(h), s, ts, &prior, by))
 					} else if passed != nil {
-						x := d.doubt(Head(h), s, ts, &prior)
-						passed[h] = max(passed[h], d.unasked(text, &x))
+						x := d.doubt(Head(h), s, ts, &prior, by)
+						passed[h] = max(passed[h], x.unasked())
 					}
 					continue
 				}
@@ -180,7 +185,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 		})
 		for h := range open {
 			if open[h].n > 0 {
-				tops[h] = d.second.decide(w, Head(h), b, text, in.Sentences(side), &open[h])
+				tops[h] = d.decide(Head(h), b, text, in.Sentences(side), &open[h])
 				any = any || tops[h].probability > 0
 			}
 			for i := range open[h].list[:open[h].n] {
@@ -264,9 +269,11 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 			}
 			grounds := m.namedGrounds
 			if top.said != nil {
-				f.Rule, f.RuleVersion = EncoderRule, d.second.version()
+				f.Rule, f.RuleVersion = EncoderRule, top.by.by.version()
 				f.Span = in.NormalSpan(side, int(ts[0].start), int(ts[len(ts)-1].end)) // it says nothing of parts
-				grounds = func([]token) []audit.Ground { return top.said.Grounds() }
+				if top.by.by.tellsGrounds() {
+					grounds = func([]token) []audit.Ground { return top.said.Grounds() }
+				}
 			}
 			if Head(h) != Bias {
 				f.Kind = Head(h).kind()
@@ -327,10 +334,10 @@ type Scores struct {
 	Grounds []audit.Ground    // of the most biased sentence, likeliest first
 }
 
-// unasked gives the probability of a sentence that the encoder is not asked about: of an English one next to nothing, so that such sentences
+// unasked gives the probability of a sentence that no encoder is asked about: next to nothing where one could read it, so that such sentences
 // keep their order, below those that it was asked about.
-func (d *Detector) unasked(text string, x *doubt) float64 {
-	if d.second.english(text[x.from:x.to]) {
+func (x *doubt) unasked() float64 {
+	if x.by != nil {
 		return 1e-3 * x.probability
 	}
 	return x.probability
@@ -342,7 +349,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	b := d.buffers()
 	defer d.pool.Put(b)
 	m, text := d.model, in.Normal(side).String()
-	w := d.way(side, text)
+	ws := d.ways(side, text)
 	out.First = float32(math.Inf(-1))
 	for h := range out.Logits {
 		out.Logits[h] = float32(math.Inf(-1))
@@ -351,22 +358,23 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	m.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		m.judge(&b.net, ts, first, named)
 		out.First = max(out.First, first)
+		w, by := d.of(&ws, text, ts)
 		prior := w.prior(b, first, named)
 		for h, z := range b.net.heads {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
 			if w.decides(Head(h)) {
-				x := d.doubt(Head(h), s, ts, &prior)
+				x := d.doubt(Head(h), s, ts, &prior, by)
 				if prior.Ask[h] {
-					d.second.ask(w, Head(h), b, text, in.Sentences(side), &x)
+					d.ask(Head(h), b, text, in.Sentences(side), &x)
 					open[h].add(x)
 				}
 				if p, yes = x.probability, false; x.said != nil {
-					if gs := x.said.Grounds(); gs != nil {
+					if gs := x.said.Grounds(); gs != nil && by.by.tellsGrounds() {
 						grounds = func([]token) []audit.Ground { return gs }
 					}
 				} else {
-					p = d.unasked(text, &x)
+					p = x.unasked()
 				}
 			}
 			out.Flagged[h] = out.Flagged[h] || yes
@@ -381,7 +389,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	})
 	for h := range open {
 		if open[h].n > 0 {
-			out.Flagged[h] = d.second.decide(w, Head(h), b, text, in.Sentences(side), &open[h]).probability > 0
+			out.Flagged[h] = d.decide(Head(h), b, text, in.Sentences(side), &open[h]).probability > 0
 		}
 	}
 	return out

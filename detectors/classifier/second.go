@@ -24,7 +24,7 @@ const ShortText = passageSize
 // takes as long as all other detectors.
 const MediumText = 1024
 
-// second is what decides about English sentences: those that the model is in doubt about or sure of.
+// second is what decides about sentences that the model is in doubt about or sure of, in the languages that an encoder reads.
 type second struct {
 	model  *encoder.Model
 	effort string
@@ -37,50 +37,57 @@ type second struct {
 type way struct {
 	encoder.Effort
 	gates gates
+	by    *second // nil: the model decides alone
 }
 
-func newWay(m *Model, e encoder.Effort) way {
+func newWay(m *Model, by *second, e encoder.Effort) way {
 	closed := gates{m.Meta.Gate, m.Meta.Gate}
-	w := way{e, closed}
+	w := way{e, closed, by}
 	for _, a := range e.Heads {
 		w.gates.open(a)
 	}
 	return w
 }
 
-// NewWithEncoder makes the detector of a model whose doubts an encoder decides, at one of the encoder's efforts. An encoder that was
-// calibrated with another model is an error of KindInvalid.
-func NewWithEncoder(m *Model, e *encoder.Model, effort string) (*Detector, error) {
+// NewWithEncoder makes the detector of a model whose doubts encoders decide, at one of their efforts: of a sentence the first that can read it. An encoder
+// that was calibrated with another model is an error of KindInvalid.
+func NewWithEncoder(m *Model, effort string, es ...*encoder.Model) (*Detector, error) {
 	const op = "classifier: new with encoder"
-	f, ok := e.Meta.Effort(effort)
-	if !ok {
-		return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("the encoder has no effort %q", effort))
-	}
-	if e.Meta.Classifier != m.Meta.Version {
-		return nil, audit.E(op, audit.KindInvalid, errors.New("the encoder was calibrated with another classifier: 'evenhand train --encoder' calibrates it anew"))
-	}
 	d := New(m)
-	d.second = &second{model: e, effort: effort, long: newWay(m, f)}
-	other := func(name string) *way {
-		if f, ok := e.Meta.Effort(name); ok {
-			w := newWay(m, f)
-			return &w
-		}
-		return nil
+	if len(es) > len(ways{}.list) {
+		return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("%d encoders, at most %d", len(es), len(ways{}.list)))
 	}
-	d.second.medium, d.second.short = other(f.Medium), other(f.Short)
+	for _, e := range es {
+		f, ok := e.Meta.Effort(effort)
+		if !ok {
+			return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("the encoder has no effort %q", effort))
+		}
+		if e.Meta.Classifier != m.Meta.Version {
+			return nil, audit.E(op, audit.KindInvalid, errors.New("the encoder was calibrated with another classifier: 'evenhand train --encoder' calibrates it anew"))
+		}
+		s := &second{model: e, effort: effort}
+		s.long = newWay(m, s, f)
+		other := func(name string) *way {
+			if f, ok := e.Meta.Effort(name); ok {
+				w := newWay(m, s, f)
+				return &w
+			}
+			return nil
+		}
+		s.medium, s.short = other(f.Medium), other(f.Short)
+		d.seconds = append(d.seconds, s)
+	}
 	return d, nil
 }
 
+// tellsGrounds is false where the classifier tells the ground better: the encoder of other languages is right in .28 of what it finds, the classifier in .70.
+func (s *second) tellsGrounds() bool { return len(s.model.Meta.Languages) == 0 }
+
 func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort }
 
-// way gives what is asked for about a text: without an encoder that the model look at what passes its gate. Prompts, which set nothing,
-// are read as long texts are.
-func (d *Detector) way(side audit.Side, text string) *way {
-	s, output := d.second, side == audit.Output
-	switch {
-	case s == nil:
-		return &d.alone
+// way gives what is asked for about a text. Prompts, which set nothing, are read as long texts are.
+func (s *second) way(side audit.Side, text string) *way {
+	switch output := side == audit.Output; {
 	case s.short != nil && output && len(text) <= ShortText:
 		return s.short
 	case s.medium != nil && output && len(text) <= MediumText:
@@ -88,6 +95,53 @@ func (d *Detector) way(side audit.Side, text string) *way {
 	default:
 		return &s.long
 	}
+}
+
+// reads tells whether an encoder can read a sentence. Short ones of other languages may be made of words that the English one knows: "Visitate lo
+// zoo di Roma."
+func (s *second) reads(sentence string) bool {
+	return s.model.Reads(sentence) && (len(s.model.Meta.Languages) > 0 || !language.Other(sentence))
+}
+
+// reader is the encoder that reads a sentence; nil where none can.
+func (d *Detector) reader(sentence string) *second {
+	for _, s := range d.seconds {
+		if s.reads(sentence) {
+			return s
+		}
+	}
+	return nil
+}
+
+// ways are what is asked for about a text, of each encoder, or that the model look at what passes its gate; and what a sentence
+// needs for any of them to ask.
+type ways struct {
+	list  [2]*way
+	gates gates
+}
+
+func (d *Detector) ways(side audit.Side, text string) (ws ways) {
+	ws.list[0] = &d.alone
+	for i, s := range d.seconds {
+		ws.list[i] = s.way(side, text)
+	}
+	ws.gates = ws.list[0].gates
+	if w := ws.list[1]; w != nil {
+		ws.gates = gates{min(ws.gates.named, w.gates.named), min(ws.gates.unnamed, w.gates.unnamed)}
+	}
+	return ws
+}
+
+// of gives the way of a window, and that way again if an encoder can read it; where none can, it is asked about like an English one, and the
+// model's own answer holds.
+func (d *Detector) of(ws *ways, text string, ts []token) (w, by *way) {
+	window := text[ts[0].start:ts[len(ts)-1].end]
+	for i, s := range d.seconds {
+		if s.reads(window) {
+			return ws.list[i], ws.list[i]
+		}
+	}
+	return ws.list[0], nil
 }
 
 // decides tells whether the encoder answers for a head.
@@ -106,9 +160,9 @@ type doubt struct {
 }
 
 // doubt gives a window with the model's answer for a head.
-func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, prior *encoder.Prior) doubt {
+func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, prior *encoder.Prior, by *way) doubt {
 	t, z := &d.model.Meta.Heads[h], prior.Logits[h]
-	return doubt{best: best{sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, silent: t.Threshold >= 1, prior: *prior}
+	return doubt{best: best{by: by, sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, silent: t.Threshold >= 1, prior: *prior}
 }
 
 // prior gives what the classifier says of the window that it judged last.
@@ -142,17 +196,17 @@ type reading struct {
 }
 
 // decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
-func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
-	sure := 1.0 // where the encoder cannot read
-	if others := s.model.Meta.Others[min(len(sentences), 2)-1]; int(h) < len(others) {
+func (d *Detector) decide(h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
+	sure := 1.0 // where no encoder can read
+	if others := d.seconds[0].model.Meta.Others[min(len(sentences), 2)-1]; int(h) < len(others) {
 		sure = others[h]
 	}
 	for i := range open.list[:open.n] {
 		x := &open.list[i]
-		s.ask(w, h, b, text, sentences, x)
+		d.ask(h, b, text, sentences, x)
 		yes := !x.silent && x.probability > sure
 		if x.said != nil {
-			yes = !x.said.Early() && x.probability > w.Heads[h].Threshold
+			yes = !x.said.Early() && x.probability > x.by.Heads[h].Threshold
 		}
 		if yes && x.probability > top.probability {
 			top = x.best
@@ -161,16 +215,16 @@ func (s *second) decide(w *way, h Head, b *buffers, text string, sentences []det
 	return top
 }
 
-// ask asks about an English sentence, once; of another language the classifier's own probability holds. What may well be so is read
+// ask asks about a sentence, once; of one that no encoder reads the classifier's own probability holds. What may well be so is read
 // again in its passage, which has the last word: "Not worth the training." is one thing after a course and another after a person.
-func (s *second) ask(w *way, h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) {
-	window := detectors.Sentence{Start: x.from, End: int(x.to)}
-	if x.said != nil || !s.english(text[window.Start:window.End]) {
+func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) {
+	if x.said != nil || x.by == nil {
 		return
 	}
+	w, s, window := x.by, x.by.by, detectors.Sentence{Start: x.from, End: int(x.to)}
 	x.said = s.read(b, text, window, window, w.Alone, &x.prior)
 	if !x.said.Early() && float64(s.joint(h, x)) > w.Heads[h].Context {
-		if p := s.passage(text, sentences, x.sentence); p != x.sentence {
+		if p := d.passage(s, text, sentences, x.sentence); p != x.sentence {
 			x.said = s.read(b, text, x.sentence, p, w.InPassage, &x.prior)
 		}
 	}
@@ -183,11 +237,6 @@ func (s *second) ask(w *way, h Head, b *buffers, text string, sentences []detect
 // joint gives the logit of the encoder's answer and the classifier's together.
 func (s *second) joint(h Head, x *doubt) float32 {
 	return s.model.Meta.Decides[h].Joint(x.said[h], x.prior.Logits[h])
-}
-
-// english tells whether the encoder can read a sentence. Short ones of other languages may be made of words that it knows: "Visitate lo zoo di Roma."
-func (s *second) english(sentence string) bool {
-	return s.model.English(sentence) && !language.Other(sentence)
 }
 
 // read reads a part of a text within its passage, once for all heads.
@@ -205,20 +254,20 @@ func (s *second) read(b *buffers, text string, part, passage detectors.Sentence,
 // passageSize is the most bytes of a passage: about as many as the encoder reads, and as the texts have that it learnt from.
 const passageSize = 320
 
-// passage gives a sentence with the English ones before and after it, by turns, as long as there is room.
-func (s *second) passage(text string, sentences []detectors.Sentence, of detectors.Sentence) detectors.Sentence {
+// passage gives a sentence with those before and after it that the same encoder reads, by turns, as long as there is room.
+func (d *Detector) passage(by *second, text string, sentences []detectors.Sentence, of detectors.Sentence) detectors.Sentence {
 	at, found := slices.BinarySearchFunc(sentences, of, func(a, b detectors.Sentence) int { return cmp.Compare(a.Start, b.Start) })
 	if !found {
 		return of
 	}
-	english := func(i int) bool { return s.english(text[sentences[i].Start:sentences[i].End]) }
+	reads := func(i int) bool { return d.reader(text[sentences[i].Start:sentences[i].End]) == by }
 	for before, after := at-1, at+1; ; {
 		whole := of
-		if before >= 0 && of.End-sentences[before].Start <= passageSize && english(before) {
+		if before >= 0 && of.End-sentences[before].Start <= passageSize && reads(before) {
 			of.Start = sentences[before].Start
 			before--
 		}
-		if after < len(sentences) && sentences[after].End-of.Start <= passageSize && english(after) {
+		if after < len(sentences) && sentences[after].End-of.Start <= passageSize && reads(after) {
 			of.End = sentences[after].End
 			after++
 		}
@@ -234,14 +283,15 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (asked, read [Num
 	b := d.buffers()
 	defer d.pool.Put(b)
 	text := in.Normal(side).String()
-	w := d.way(side, text)
+	ws := d.ways(side, text)
 	var open [NumHeads]doubts
 	d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
 		d.model.judge(&b.net, ts, first, named)
+		w, by := d.of(&ws, text, ts)
 		prior := w.prior(b, first, named)
 		for h := range w.Heads {
 			if prior.Ask[h] {
-				open[h].add(d.doubt(Head(h), s, ts, &prior))
+				open[h].add(d.doubt(Head(h), s, ts, &prior, by))
 			}
 		}
 	})
@@ -249,8 +299,8 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (asked, read [Num
 		asked[h], read[h] = float32(math.Inf(-1)), float32(math.Inf(-1))
 		for i := range open[h].list[:open[h].n] {
 			x := &open[h].list[i]
-			if d.second.ask(w, Head(h), b, text, in.Sentences(side), x); x.said != nil {
-				z := d.second.joint(Head(h), x)
+			if d.ask(Head(h), b, text, in.Sentences(side), x); x.said != nil {
+				z := x.by.by.joint(Head(h), x)
 				if asked[h] = max(asked[h], z); !x.said.Early() {
 					read[h] = max(read[h], z)
 				}

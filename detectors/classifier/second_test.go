@@ -1,6 +1,7 @@
 package classifier_test
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -28,10 +29,15 @@ func models(t testing.TB) (*classifier.Model, *encoder.Model) {
 	return m, e
 }
 
+// withEncoder is the detector as it ships, with the encoder of English and that of other languages.
 func withEncoder(t testing.TB, effort string) *classifier.Detector {
 	t.Helper()
 	m, e := models(t)
-	d, err := classifier.NewWithEncoder(m, e, effort)
+	others, err := encoder.ShippedOthers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := classifier.NewWithEncoder(m, effort, e, others)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +58,7 @@ func TestTheEncoderSignsWhatItDecides(t *testing.T) {
 		if f.Ground == "" {
 			continue
 		}
-		if f.Rule != classifier.EncoderRule || !strings.HasSuffix(d.Info().Version, "/"+f.RuleVersion) || f.Score != 0 || f.Kind != "charter."+string(f.Ground) {
+		if f.Rule != classifier.EncoderRule || !strings.Contains(d.Info().Version, "/"+f.RuleVersion) || f.Score != 0 || f.Kind != "charter."+string(f.Ground) {
 			t.Errorf("%+v", f)
 		}
 		if int(f.Span.Start) != len(first)+1 || int(f.Span.End) != len(first)+1+len(second) {
@@ -63,6 +69,38 @@ func TestTheEncoderSignsWhatItDecides(t *testing.T) {
 		}
 	}
 	t.Error("nothing about disability was found")
+}
+
+// Of a sentence in another language its encoder decides, and signs; within one text each reads what it knows.
+func TestOtherLanguagesHaveAnEncoder(t *testing.T) {
+	_, e := models(t)
+	others, err := encoder.ShippedOthers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := withEncoder(t, "balanced")
+	const english, german = "The disabled are a burden on society and should not be allowed to have children.", "Behinderte sind eine Last für die Gesellschaft und sollten keine Kinder bekommen dürfen."
+	for _, tc := range []struct{ text, version string }{
+		{german, others.Meta.Version}, {"Les handicapés sont un fardeau et ne devraient pas avoir d'enfants.", others.Meta.Version}, {english, e.Meta.Version},
+	} {
+		found := false
+		for _, f := range detectortest.Findings(t, d, tc.text) {
+			if f.Ground != "" {
+				found = true
+				if f.Rule != classifier.EncoderRule || f.RuleVersion != tc.version+"-balanced" {
+					t.Errorf("%q: signed by %s, version %s", tc.text, f.Rule, f.RuleVersion)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%q: nothing found", tc.text)
+		}
+	}
+	for _, text := range []string{"Der Termin wurde auf Dienstag verlegt. " + english, "The meeting was moved to Tuesday. " + german} {
+		if fs := detectortest.Findings(t, d, text); len(fs) == 0 || strings.HasPrefix(fs[0].RuleVersion, e.Meta.Version) != strings.HasSuffix(text, english) {
+			t.Errorf("%q: %+v", text, fs)
+		}
+	}
 }
 
 // The encoder finds what the classifier alone lets pass, and lets pass what that takes for bias; more effort finds more.
@@ -198,7 +236,7 @@ func TestWhatIsStoppedAtIsNotFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := classifier.NewWithEncoder(m, e, "full")
+	d, err := classifier.NewWithEncoder(m, "full", e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +257,7 @@ func TestWhatIsStoppedAtIsNotFound(t *testing.T) {
 // TestAnswers holds false alarms on ordinary answers that name people all the time, say no and warn, which nothing learnt from.
 func TestAnswers(t *testing.T) {
 	d := withEncoder(t, "balanced")
-	for file, most := range map[string]float64{"testdata/answers.en.jsonl": 0.035, "testdata/answers.de.jsonl": 0.02} {
+	for file, most := range map[string]float64{"testdata/answers.en.jsonl": 0.035, "testdata/answers.de.jsonl": 0.01} {
 		answers := detectortest.Rows[dataset.Row](t, file)
 		wrong := 0.0
 		for _, row := range answers {
@@ -232,7 +270,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestOtherLanguages holds that of what the classifier finds in a German sentence, which the encoder does not read, it finds half among others.
+// TestOtherLanguages holds that of what is found in German sentences two thirds are found among others.
 func TestOtherLanguages(t *testing.T) {
 	d := withEncoder(t, "balanced")
 	flags := func(text string) bool { return len(detectortest.Findings(t, d, text)) > 0 }
@@ -245,8 +283,8 @@ func TestOtherLanguages(t *testing.T) {
 		}
 	}
 	t.Logf("%.0f found alone, %.0f among others", alone, among)
-	if alone == 0 || among < alone/2 {
-		t.Error("want at least half of what is found alone")
+	if alone < 450 || among < alone*2/3 {
+		t.Error("want at least 450 alone, and of these two thirds among others")
 	}
 }
 
@@ -269,33 +307,37 @@ func TestLanguages(t *testing.T) {
 		found[row.Lang+" "+kind] += n
 	}
 	t.Logf("flagged: %v of %v", found, of)
-	if found["biased"] < 0.33*of["biased"] || found["abusive"] < 0.15*of["abusive"] || found["ordinary"] > 0.02*of["ordinary"] {
-		t.Error("want at least .33 of the biased ones, .15 of the abusive ones, and at most .02 of the ordinary ones")
+	if found["biased"] < 0.65*of["biased"] || found["abusive"] < 0.4*of["abusive"] || found["ordinary"] > 0.01*of["ordinary"] {
+		t.Error("want at least .65 of the biased ones, .4 of the abusive ones, and at most .01 of the ordinary ones")
 	}
 }
 
-// TestStrangers holds what is found, and what is wrongly, in answers in English and German from 10 to 220 words, by a writer from whom nothing learnt.
+// TestStrangers holds what is found, and what is wrongly, in answers from 10 to 220 words, by writers from whom nothing learnt: one of English and
+// German, and one of each of seven languages.
 func TestStrangers(t *testing.T) {
 	d := withEncoder(t, "balanced")
 	found, of := map[string]float64{}, map[string]float64{}
-	for _, row := range detectortest.Rows[dataset.Row](t, "testdata/strangers.jsonl") {
-		kind := row.Lang + " fair"
-		switch yes := func(label *float64) bool { return label != nil && *label > 0.5 }; {
-		case yes(row.Label.Bias):
-			kind = row.Lang + " biased"
-		case yes(row.Label.Unsafe):
-			kind = row.Lang + " unsafe"
+	for file, name := range map[string]string{"testdata/strangers.jsonl": "", "testdata/strangers.others.jsonl": "seven"} {
+		for _, row := range detectortest.Rows[dataset.Row](t, file) {
+			kind := "fair"
+			switch yes := func(label *float64) bool { return label != nil && *label > 0.5 }; {
+			case yes(row.Label.Bias):
+				kind = "biased"
+			case yes(row.Label.Unsafe):
+				kind = "unsafe"
+			}
+			kind = cmp.Or(name, row.Lang) + " " + kind
+			of[kind]++
+			found[kind] += count(len(detectortest.Findings(t, d, row.Text)) > 0)
 		}
-		of[kind]++
-		found[kind] += count(len(detectortest.Findings(t, d, row.Text)) > 0)
 	}
 	t.Logf("flagged: %v of %v", found, of)
-	for kind, least := range map[string]float64{"en biased": 0.9, "en unsafe": 0.5, "de biased": 0.4} {
+	for kind, least := range map[string]float64{"en biased": 0.9, "en unsafe": 0.5, "de biased": 0.75, "de unsafe": 0.45, "seven biased": 0.55, "seven unsafe": 0.33} {
 		if found[kind] < least*of[kind] {
 			t.Errorf("%s: want at least %.2f of %.0f", kind, least, of[kind])
 		}
 	}
-	for kind, most := range map[string]float64{"en fair": 0.07, "de fair": 0.06} {
+	for kind, most := range map[string]float64{"en fair": 0.07, "de fair": 0.06, "seven fair": 0.02} {
 		if found[kind] > most*of[kind] {
 			t.Errorf("%s: want at most %.2f of %.0f", kind, most, of[kind])
 		}
@@ -420,13 +462,18 @@ func TestGrades(t *testing.T) {
 	}
 }
 
-// Of other languages than English the classifier's own word holds.
-func TestTheEncoderLeavesOtherLanguagesAlone(t *testing.T) {
-	alone, with := shipped(t), withEncoder(t, "full")
-	found := 0
-	for _, text := range []string{
-		"Ausländer sind Parasiten, die nur unsere Steuern stehlen wollen.", "Frauen gehören an den Herd und nicht in den Vorstand.",
-		"Les musulmans sont des parasites qui ne veulent que nos impôts.", "Die Sitzung wurde auf Dienstag verlegt.", "La réunion est reportée à mardi.",
+// Of what no encoder reads the classifier's own word holds: other languages without an encoder of theirs, and letters that it has no pieces for.
+func TestTheEncoderLeavesAloneWhatItCannotRead(t *testing.T) {
+	m, e := models(t)
+	english, err := classifier.NewWithEncoder(m, "full", e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, found := shipped(t), 0
+	for text, with := range map[string]*classifier.Detector{
+		"Ausländer sind Parasiten, die nur unsere Steuern stehlen wollen.": english, "Frauen gehören an den Herd und nicht in den Vorstand.": english,
+		"Les musulmans sont des parasites qui ne veulent que nos impôts.": english, "Die Sitzung wurde auf Dienstag verlegt.": english,
+		"Женщины не должны водить автобус.": withEncoder(t, "full"), "Η συνεδρίαση μεταφέρθηκε.": withEncoder(t, "full"),
 	} {
 		a, b := detectortest.Findings(t, alone, text), detectortest.Findings(t, with, text)
 		if x, y := detectortest.Describe(a), detectortest.Describe(b); x != y {
@@ -441,12 +488,12 @@ func TestTheEncoderLeavesOtherLanguagesAlone(t *testing.T) {
 
 func TestAnEncoderOfAnotherClassifierIsRefused(t *testing.T) {
 	m, e := models(t)
-	if _, err := classifier.NewWithEncoder(m, e, "heroic"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "heroic") {
+	if _, err := classifier.NewWithEncoder(m, "heroic", e); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "heroic") {
 		t.Errorf("another effort: %v", err)
 	}
 	other := *m
 	other.Meta.Version = "other"
-	if _, err := classifier.NewWithEncoder(&other, e, "balanced"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "--encoder") {
+	if _, err := classifier.NewWithEncoder(&other, "balanced", e); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "--encoder") {
 		t.Errorf("another classifier: %v", err)
 	}
 }

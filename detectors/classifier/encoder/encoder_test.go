@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/evenhand/evenhand/audit"
@@ -18,6 +20,16 @@ import (
 func model(t testing.TB) *Model {
 	t.Helper()
 	m, err := Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// others is the model of other languages.
+func others(t testing.TB) *Model {
+	t.Helper()
+	m, err := ShippedOthers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,9 +53,11 @@ type golden struct {
 	Logits []float64
 }
 
-func goldens(t testing.TB) (out []golden) {
+func goldens(t testing.TB) []golden { return goldensOf(t, "testdata") }
+
+func goldensOf(t testing.TB, folder string) (out []golden) {
 	t.Helper()
-	f, err := os.Open("testdata/golden.jsonl")
+	f, err := os.Open(filepath.Join(folder, "golden.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +75,14 @@ func goldens(t testing.TB) (out []golden) {
 
 // The pieces are those of the tokenizer that the model was trained with, the logits near those of its float weights.
 func TestGolden(t *testing.T) {
-	m := model(t)
+	t.Run("English", func(t *testing.T) { testGolden(t, model(t), goldens(t)) })
+	t.Run("others", func(t *testing.T) { testGolden(t, others(t), goldensOf(t, "testdata/others")) })
+}
+
+func testGolden(t *testing.T, m *Model, goldens []golden) {
 	sum, n := 0.0, 0
-	for _, g := range goldens(t) {
-		if ids, _, _ := m.pieces.passage(nil, g.Before, g.Text, g.After, MaxTokens); !slices.Equal(ids, g.IDs) {
+	for _, g := range goldens {
+		if ids, _, _ := passage(m.pieces, nil, g.Before, g.Text, g.After, MaxTokens); !slices.Equal(ids, g.IDs) {
 			t.Errorf("%q: pieces %v, want %v", g.Text, ids, g.IDs)
 		}
 		_, all := m.Depths(g.Before, g.Text, g.After)
@@ -146,9 +164,13 @@ func TestStops(t *testing.T) {
 
 // Every processor gets the same bits: what a sentence's logits are with vectors, they are in plain Go, and what each early exit says.
 func TestEveryProcessorSaysTheSame(t *testing.T) {
-	m := model(t)
+	t.Run("English", func(t *testing.T) { testEveryProcessor(t, model(t), goldens(t)) })
+	t.Run("others", func(t *testing.T) { testEveryProcessor(t, others(t), goldensOf(t, "testdata/others")[:12]) })
+}
+
+func testEveryProcessor(t *testing.T, m *Model, goldens []golden) {
 	texts := []string{"", "x", strings.Repeat("Nobody of that age should be allowed to teach. ", 30)}
-	for _, g := range goldens(t) {
+	for _, g := range goldens {
 		texts = append(texts, g.Text)
 	}
 	var want []Logits
@@ -191,8 +213,8 @@ func TestSentencesDoNotDisturbEachOther(t *testing.T) {
 	wg.Wait()
 }
 
-func TestEnglish(t *testing.T) {
-	m := model(t)
+func TestWhatAModelReads(t *testing.T) {
+	m, all := model(t), others(t)
 	for text, want := range map[string]bool{
 		"Older workers are slow and cannot learn anything new.":     true,
 		"Is it TRUE that 50% of them, sadly, left in 2019?":         true,
@@ -201,8 +223,43 @@ func TestEnglish(t *testing.T) {
 		"Starsi pracownicy niczego już się nie nauczą.":             false,
 		"": false, "123": false,
 	} {
-		if m.English(text) != want {
+		if m.Reads(text) != want {
 			t.Errorf("%q: English %v, want %v", text, !want, want)
+		}
+		if letters := strings.ContainsFunc(text, unicode.IsLetter); all.Reads(text) != letters {
+			t.Errorf("%q: read by the model of other languages: %v, want %v", text, !letters, letters)
+		}
+	}
+	for _, text := range []string{"Женщины не умеют водить машину.", "女性は管理職に向かない。", "Οι γυναίκες δεν ξέρουν να οδηγούν."} {
+		if all.Reads(text) {
+			t.Errorf("%q: there are no pieces for it", text)
+		}
+	}
+}
+
+// The likeliest pieces are taken, and characters that no piece has are one unknown piece where they stand side by side.
+func TestLikeliestPieces(t *testing.T) {
+	u, err := newUnigram("<s>\t0\n<pad>\t0\n</s>\t0\n<unk>\t0\n▁\t-3\na\t-2\nb\t-2\nab\t-3\n▁a\t-4.5\n▁ab\t-9\n<mask>\t0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]int32{
+		"ab":         {0, 4, 7, 2}, // -6 is more than -6.5 of ▁a b
+		"a":          {0, 8, 2},
+		" aab \t b":  {0, 8, 7, 4, 6, 2},
+		"a漢字b漢":      {0, 8, 3, 6, 3, 2},
+		"ａ\u200bｂ":   {0, 4, 7, 2}, // full width, with nothing between
+		"<mask> <s>": {0, 4, 3, 5, 3, 4, 3, 2},
+		"":           {0, 2},
+		"\xff":       {0, 4, 3, 2},
+	} {
+		if got, _, _ := passage(u, nil, "", text, "", MaxTokens); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+	for _, vocabulary := range []string{"a", "a\t", "a\tNaN", "a\t-1\nb"} {
+		if _, err := newUnigram(vocabulary); err == nil {
+			t.Errorf("%q is read", vocabulary)
 		}
 	}
 }
@@ -217,11 +274,11 @@ func TestPiecesOfOddWords(t *testing.T) {
 		"":                       {101, 102},
 		"\x00\u200b":             {101, 102},
 	} {
-		if got, _, _ := p.passage(nil, "", text, "", MaxTokens); !slices.Equal(got, want) {
+		if got, _, _ := passage(p, nil, "", text, "", MaxTokens); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
-	if got, _, _ := p.passage(nil, "", strings.Repeat("a ", 500), "", MaxTokens); len(got) != MaxTokens || got[MaxTokens-1] != lastID {
+	if got, _, _ := passage(p, nil, "", strings.Repeat("a ", 500), "", MaxTokens); len(got) != MaxTokens || got[MaxTokens-1] != lastID {
 		t.Errorf("a long text has %d pieces, the last %d", len(got), got[len(got)-1])
 	}
 }
@@ -278,7 +335,7 @@ func FuzzPieces(f *testing.F) {
 		f.Add(g.Text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		ids, _, _ := m.pieces.passage(nil, "", text, "", MaxTokens)
+		ids, _, _ := passage(m.pieces, nil, "", text, "", MaxTokens)
 		if len(ids) < 2 || len(ids) > MaxTokens || ids[0] != firstID || ids[len(ids)-1] != lastID {
 			t.Fatalf("%q: %v", text, ids)
 		}
@@ -290,7 +347,26 @@ func FuzzPieces(f *testing.F) {
 		if p := plain(text); utf8.ValidString(text) && !utf8.ValidString(p) {
 			t.Fatalf("%q became %q", text, p)
 		}
-		m.English(text)
+		m.Reads(text)
+	})
+}
+
+func FuzzLikeliestPieces(f *testing.F) {
+	m := others(f)
+	for _, g := range goldensOf(f, "testdata/others") {
+		f.Add(g.Text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		ids, _, _ := passage(m.pieces, nil, "", text, "", MaxTokens)
+		if len(ids) < 2 || len(ids) > MaxTokens || ids[0] != unigramFirst || ids[len(ids)-1] != unigramLast {
+			t.Fatalf("%q: %v", text, ids)
+		}
+		for i, id := range ids[1 : len(ids)-1] {
+			if id < unigramUnknown || int(id) >= m.Meta.Pieces || id == unigramUnknown && ids[i] == unigramUnknown {
+				t.Fatalf("%q: pieces %v", text, ids)
+			}
+		}
+		m.Reads(text)
 	})
 }
 
@@ -317,7 +393,7 @@ func FuzzDecode(f *testing.F) {
 func BenchmarkEncoder(b *testing.B) {
 	m := model(b)
 	const sentence = "Older employees simply cannot learn new software as fast as graduates do, so I would rather not hire them."
-	ids, _, _ := m.pieces.passage(nil, "", sentence, "", MaxTokens)
+	ids, _, _ := passage(m.pieces, nil, "", sentence, "", MaxTokens)
 	b.ReportMetric(float64(len(ids)), "pieces")
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,8 +3,6 @@ package encoder
 import (
 	"math"
 	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier/kernel"
@@ -80,7 +78,7 @@ func (m *Model) Means(sentence string, means []float32) (all Logits) {
 	s := m.pool.Get().(*scratch)
 	defer m.pool.Put(s)
 	d, from, to := m.Meta.Width, 0, 0
-	s.ids, from, to = m.pieces.passage(s.ids[:0], "", sentence, "", MaxTokens)
+	s.ids, from, to = passage(m.pieces, s.ids[:0], "", sentence, "", MaxTokens)
 	m.forward(s, from, to, &all, func(depth int) bool {
 		if depth < len(means)/d {
 			s.pool(len(s.ids), from, to, d)
@@ -93,7 +91,7 @@ func (m *Model) Means(sentence string, means []float32) (all Logits) {
 
 // Pieces are the ids of a sentence's pieces, with the marks of its beginning and end.
 func (m *Model) Pieces(sentence string) []int32 {
-	ids, _, _ := m.pieces.passage(nil, "", sentence, "", MaxTokens)
+	ids, _, _ := passage(m.pieces, nil, "", sentence, "", MaxTokens)
 	return ids
 }
 
@@ -108,7 +106,7 @@ func (m *Model) Tokens(ids []int32, x []float32) {
 func (m *Model) read(before, sentence, after string, out *Logits, asked func(exit int) bool, early func(exit int, seen []float32) (stop bool)) {
 	s := m.pool.Get().(*scratch)
 	defer m.pool.Put(s)
-	ids, from, to := m.pieces.passage(s.ids[:0], before, sentence, after, MaxTokens)
+	ids, from, to := passage(m.pieces, s.ids[:0], before, sentence, after, MaxTokens)
 	s.ids = ids
 	n, d := len(ids), m.Meta.Width
 	mean := func(exit int) bool {
@@ -149,18 +147,9 @@ func (l *Logits) Grounds() (out []audit.Ground) {
 	return out
 }
 
-// English tells whether a sentence is in the language that the model knows: more than three of four words are pieces of their own.
-// (Of other languages' sentences one in a hundred passes, of English ones of six words or more nineteen in twenty.)
-func (m *Model) English(sentence string) bool {
-	words, known := 0, 0
-	for word := range strings.FieldsFuncSeq(plain(sentence), func(r rune) bool { return unicode.IsSpace(r) || isMark(r) || '0' <= r && r <= '9' }) {
-		words++
-		if _, ok := m.pieces.whole[word]; ok {
-			known++
-		}
-	}
-	return 4*known > 3*words
-}
+// Reads tells whether a sentence is made of what the model knows. Of English ones most words are pieces of their own; the model of other
+// languages reads what is written in Latin letters.
+func (m *Model) Reads(sentence string) bool { return m.pieces.reads(sentence) }
 
 // embed puts what the first layer gets of pieces into x: their words and places, normed.
 func (m *Model) embed(ids []int32, x, nothing []float32) {

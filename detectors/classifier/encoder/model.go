@@ -50,15 +50,19 @@ const HeadWidth = 32
 
 // Meta is what a model says of itself.
 type Meta struct {
-	Version string   `json:"-"` // digest of the file
-	Name    string   `json:"name"`
-	Trained string   `json:"trained"` // what it was made of, in words
-	Layers  int      `json:"layers"`
-	Exits   int      `json:"exits"` // early ones: after no layer, after layer 1, …
-	Width   int      `json:"width"` // numbers of a token
-	Inner   int      `json:"inner"` // numbers of a token between the two matrices of a layer's second half
-	Pieces  int      `json:"pieces"`
-	Outputs []string `json:"outputs"`
+	Version string `json:"-"` // digest of the file
+	Name    string `json:"name"`
+	Trained string `json:"trained"` // what it was made of, in words
+	Layers  int    `json:"layers"`
+	Exits   int    `json:"exits"` // early ones: after no layer, after layer 1, …
+	Width   int    `json:"width"` // numbers of a token
+	Inner   int    `json:"inner"` // numbers of a token between the two matrices of a layer's second half
+	Pieces  int    `json:"pieces"`
+	// Vocabulary is how it cuts words: empty as BERT does, "unigram" as XLM-R does.
+	Vocabulary string   `json:"vocabulary,omitempty"`
+	Outputs    []string `json:"outputs"`
+	// Languages that it reads; none: English.
+	Languages []string `json:"languages,omitempty"`
 
 	// Decides are the heads that are asked about, bias the first; one whose threshold is 1 never answers yes. Empty in a file that was not calibrated.
 	Decides []Scale `json:"decides"`
@@ -157,7 +161,7 @@ func (t *Meta) Effort(name string) (Effort, bool) {
 // Model is an encoder.
 type Model struct {
 	Meta      Meta
-	pieces    *pieces
+	pieces    vocabulary
 	word      []int8 // Pieces × Width
 	wordScale []float32
 	place     []float32 // MaxTokens × Width: position and segment
@@ -183,6 +187,9 @@ type linear struct {
 	weights            []int8 // out/kernel.Column blocks of in/4 groups of kernel.Column × 4
 	scales, sums, bias []float32
 }
+
+// unigramVocabulary is the Vocabulary of a model that cuts words as XLM-R does.
+const unigramVocabulary = "unigram"
 
 const magic = "EVENHAND-T1/3\n" // also in tools/train/export.py
 
@@ -227,7 +234,16 @@ func decode(file []byte) (*Model, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
-	m.pieces = newPieces(vocabulary)
+	switch t.Vocabulary {
+	case "":
+		m.pieces = newPieces(vocabulary)
+	case unigramVocabulary:
+		if m.pieces, err = newUnigram(vocabulary); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, fmt.Errorf("vocabulary %q is unknown", t.Vocabulary)
+	}
 	t.Version = version
 	m.pool.New = func() any { return newScratch(t) }
 	return m, nil

@@ -64,6 +64,46 @@ var efforts = []encoder.Effort{
 // unfitted are the heads with what the classifier's logit counts beside the encoder's: the two are wrong about other texts. Of harm it knows little.
 var unfitted = [classifier.NumHeads]encoder.Scale{classifier.Bias: {Beside: 0.25}, classifier.Toxicity: {Beside: 0.25}}
 
+// effortsOfOthers are those of the encoder of other languages, in the same order. There the classifier knows little, and its doors would shut out half of
+// what the encoder finds (.53 instead of .66 of the biased texts of dev by medium, .30 by balanced): so they are wide, and the early exits, which know more, keep the cost down.
+var effortsOfOthers = []encoder.Effort{
+	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: together(-2, -8)},
+	{Name: "thorough", Short: shortEffort, Together: true, Heads: together(-4, -10.3)},
+	efforts[full],
+	efforts[short],
+	{Name: mediumEffort, Together: true, Heads: together(-4, -10.3)},
+}
+
+// together asks from a doubt about bias on, for all heads together.
+func together(first, logit float64) []encoder.Asking {
+	bias := alike(first, logit)
+	bias.Context = 0
+	return []encoder.Asking{bias, alike(-0.5, -3), inPassage(-0.5, -3), inPassage(-0.5, -3), inPassage(-0.5, -3), unasked}
+}
+
+// plan is how an encoder is calibrated.
+type plan struct {
+	efforts []encoder.Effort
+	readOn  map[string][]float64 // of stops
+	harm    float64              // the lowest threshold of safety
+}
+
+// planOf an encoder: harm is found where it is likelier than not; in other languages, where it is rare among what calibrates, from a lower probability on.
+func planOf(t *encoder.Meta) plan {
+	if len(t.Languages) == 0 {
+		return plan{efforts, readOn, 0.5}
+	}
+	return plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, 0.3}
+}
+
+// least is the lowest threshold of a head.
+func (p *plan) least(h classifier.Head) float64 {
+	if slices.Contains(safety, h) {
+		return p.harm
+	}
+	return 0.3
+}
+
 var thorough = []encoder.Asking{
 	{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
 	{Named: encoder.Doubt{First: -2, Logit: -3}, Unnamed: encoder.Doubt{First: -0.5, Logit: -3}, Context: never},
@@ -89,7 +129,7 @@ type EncoderOutcome struct {
 	OrdinaryAsked                    int // texts with a sentence that is asked about
 }
 
-// Calibrate fits probabilities and thresholds of an encoder to the English rows of split dev, those of the recipe's unseen sources apart: it has
+// Calibrate fits probabilities and thresholds of an encoder to the rows of split dev in its languages, those of the recipe's unseen sources apart: it has
 // learnt from all others. An encoder without early exits gets them, learnt from these. log may be nil. Too few rows are an error of KindInvalid.
 func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe, log func(format string, args ...any)) (*EncoderResult, error) {
 	if log == nil {
@@ -116,9 +156,11 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe, l
 		}
 	}
 	res := &EncoderResult{Meta: e.Meta}
-	res.others(m, rd, rows, &r)
+	if len(e.Meta.Languages) == 0 {
+		res.others(m, rd, rows, &r)
+	}
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row dataset.Row) bool {
-		return row.Split != "dev" || !english(&row) || slices.Contains(r.Unseen, row.Source)
+		return row.Split != "dev" || !speaks(e, &row) || slices.Contains(r.Unseen, row.Source)
 	})
 	meta := &res.Meta
 	meta.Classifier = m.Meta.Version
@@ -143,16 +185,22 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe, l
 	return res, nil
 }
 
-// english tells whether a row is in the language that the encoder knows.
+// english tells whether a row is in English.
 func english(row *dataset.Row) bool {
 	return (row.Lang == "" || row.Lang == "en") && row.Source != "mlma_fr"
+}
+
+// speaks tells whether a row is in a language of an encoder's.
+func speaks(e *encoder.Model, row *dataset.Row) bool {
+	return english(row) == (len(e.Meta.Languages) == 0)
 }
 
 // tune fits the heads, with the stops of these efforts, if there are any.
 func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, r Recipe, stops []encoder.Effort) error {
 	meta := &res.Meta
 	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
-	for n, f := range efforts {
+	p := planOf(meta)
+	for n, f := range p.efforts {
 		if f = (encoder.Effort{Name: f.Name, Short: f.Short, Medium: f.Medium, Together: f.Together}); stops != nil {
 			f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
 		}
@@ -163,7 +211,7 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader
 		return err
 	}
 	for _, h := range classifier.Heads() {
-		scale, outcomes, err := calibrateHead(h, rows, said, r)
+		scale, outcomes, err := calibrateHead(h, rows, said, r, &p)
 		if err != nil && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
 			return nil // texts that say nothing of toxicity: that, and what comes after, stays with the classifier
 		}
@@ -184,12 +232,12 @@ type saying struct{ asked, read [classifier.NumHeads]float32 }
 
 // ask reads all rows at all efforts.
 func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, stops []encoder.Effort) (said [][]saying, err error) {
-	for n, f := range efforts {
+	for n, f := range planOf(&e.Meta).efforts {
 		// Only whom it asks matters here, and all texts are asked about alike; what it answers does not.
 		f.Short, f.Medium = "", ""
 		f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
 		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = unfitted[:], []encoder.Effort{f}, m.Meta.Version
-		d, err := classifier.NewWithEncoder(m, e, f.Name)
+		d, err := classifier.NewWithEncoder(m, f.Name, e)
 		if err != nil {
 			return nil, err
 		}
@@ -226,16 +274,8 @@ func wanted(row *dataset.Row, h classifier.Head, r *Recipe) (yes, known bool) {
 	return false, false
 }
 
-// least is the lowest threshold of a head: harm is found where it is likelier than not.
-func least(h classifier.Head) float64 {
-	if slices.Contains(safety, h) {
-		return 0.5
-	}
-	return 0.3
-}
-
 // calibrateHead fits one head.
-func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Recipe) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
+func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Recipe, p *plan) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
 	var js []judged
 	for i := range rows {
 		yes, known := wanted(&rows[i], h, &r)
@@ -252,35 +292,35 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 		}
 	}
 	if yes := slices.ContainsFunc(js, func(j judged) bool { return j.target[h] > 0 }); len(js) < 50 || !yes {
-		return scale, nil, audit.E("train: calibrate encoder", audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in English", h))
+		return scale, nil, audit.E("train: calibrate encoder", audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in its languages", h))
 	}
 	scale = encoder.Scale{Head: h.String(), Beside: unfitted[h].Beside}
 	scale.A, scale.B, _ = platt(js, h)
-	for n, f := range efforts {
+	for n, f := range p.efforts {
 		out := EncoderOutcome{Head: h, Effort: f.Name, Asking: f.Heads[h]}
 		var ordinary, benign, right []float64
 		for i := range rows {
 			row := &rows[i]
 			yes, known := wanted(row, h, &r)
-			p := 0.0
+			found := 0.0
 			if z := said[n][i].read[h]; !math.IsInf(float64(z), 0) {
-				p = scale.Probability(z)
+				found = scale.Probability(z)
 			}
 			switch brief := len(row.Text) <= classifier.ShortText; {
 			case !known:
 			case yes:
-				right = append(right, p)
+				right = append(right, found)
 			case r.ordinary(row.Source) && brief == (n == short): // long ones have more sentences to be wrong about
-				ordinary = append(ordinary, p)
+				ordinary = append(ordinary, found)
 				out.OrdinaryAsked += count(!math.IsInf(float64(said[n][i].asked[h]), 0))
 			case row.Skeleton != "":
-				benign = append(benign, p)
+				benign = append(benign, found)
 			}
 		}
 		a := &out.Asking
 		a.Threshold = 1
 		if bounds := r.EncoderFPR[f.Name]; int(h) < len(bounds) {
-			a.Threshold = thousandths(max(above(ordinary, bounds[h].Ordinary), above(benign, bounds[h].Benign), least(h)))
+			a.Threshold = thousandths(max(above(ordinary, bounds[h].Ordinary), above(benign, bounds[h].Benign), p.least(h)))
 		}
 		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
 		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)
@@ -292,16 +332,26 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 	return scale, outcomes, nil
 }
 
+// languages that a model reads, in words.
+func languages(t *encoder.Meta) string {
+	if len(t.Languages) == 0 {
+		return "English"
+	}
+	return strings.Join(t.Languages, ", ")
+}
+
 // Card is the encoder's model card, in Markdown.
 func (r *EncoderResult) Card() string {
 	var b strings.Builder
 	p := func(format string, a ...any) { fmt.Fprintf(&b, format, a...) }
 	t := &r.Meta
+	english := len(t.Languages) == 0
 	p("# Model card: %s, version %s\n\n", t.Name, t.Version)
 	p("%s. %d layers of %d numbers, weights of a byte; %d bytes. Written by `tools/train/export.py` and `evenhand train --encoder`, calibrated with classifier %s.\n\n", t.Trained, t.Layers, t.Width, len(r.File), t.Classifier)
-	p("It decides English sentences that the classifier is in doubt about or holds for biased, toxic or harmful, and tells the ground of bias. For flags that people or rules look at; " +
-		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n")
-	p("## What calibration saw\nEnglish rows of split dev, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text of sources that nothing was learnt from (`tools/train/ordinary.py`).\n\n")
+	p("It decides sentences in %s that the classifier is in doubt about or holds for biased, toxic or harmful, and tells the ground of bias. For flags that people or rules look at; "+
+		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n", languages(t))
+	p("## What calibration saw\nRows of split dev in %s, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text that nothing was learnt from (`%s`).\n\n",
+		languages(t), map[bool]string{true: "tools/train/ordinary.py", false: "tools/train/ordinary_others.py"}[english])
 	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced is set; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
@@ -315,7 +365,9 @@ func (r *EncoderResult) Card() string {
 	for _, o := range r.Stops {
 		p("| %s | %s | %s | %s | %s |\n", o.Effort, encoder.ExitName(o.Exit), Share(o.ReadOn, o.Asked), Share(o.TextsReadOn, o.Texts), Share(o.Lost, o.Found))
 	}
-	p("\n## Other languages\nThe encoder reads English. Elsewhere the classifier's own answers stand, above thresholds chosen by rows of split dev in other languages.\n\n| head | texts of | threshold | recall | flagged of harmless hard cases |\n|---|---|---|---|---|\n")
+	if len(r.Others) > 0 {
+		p("\n## Other languages\nThis encoder reads English. What no encoder reads has the classifier's own answers, above thresholds chosen by rows of split dev in other languages.\n\n| head | texts of | threshold | recall | flagged of harmless hard cases |\n|---|---|---|---|---|\n")
+	}
 	for _, o := range r.Others {
 		if o.Threshold >= 1 {
 			continue
@@ -323,6 +375,7 @@ func (r *EncoderResult) Card() string {
 		of := map[bool]string{false: "one sentence", true: "several sentences"}[o.Several]
 		p("| %s | %s | %.3f | %.3f of %d | %s |\n", o.Head, of, o.Threshold, float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.HarmlessOnes, o.Harmless))
 	}
-	p("\n## Known failures\nOther languages than English, irony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n")
+	p("\n## Known failures\n%sIrony, what is said over several sentences, sentences that the classifier is not in doubt about, reclaimed words. At most four sentences of a text are asked about for each head.\n",
+		map[bool]string{true: "Other languages than English. "}[english])
 	return b.String()
 }

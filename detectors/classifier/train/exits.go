@@ -20,22 +20,22 @@ const (
 	exitRate      = 2e-3
 )
 
-// fitExits gives a glance and the early exits, two before the first layer and one after each but the last, learnt from what the whole encoder says of English
-// sentences of the rows that it learnt from. The same rows and seed give the same bytes.
+// fitExits gives a glance and the early exits, two before the first layer and one after each but the last, learnt from what the whole encoder says of
+// sentences in its languages, of the rows that it learnt from. The same rows and seed give the same bytes.
 func fitExits(e *encoder.Model, rd *reader, rows []dataset.Row, r *Recipe, log func(format string, args ...any)) (*encoder.Glance, []encoder.Exit, error) {
 	var texts []string
 	for i := range rows {
-		if !english(&rows[i]) || rows[i].Split == "dev" {
+		if !speaks(e, &rows[i]) || rows[i].Split == "dev" {
 			continue
 		}
 		for _, s := range rd.sentences(rows[i].Text) {
-			if e.English(s) {
+			if e.Reads(s) {
 				texts = append(texts, s)
 			}
 		}
 	}
 	if len(texts) < glanceBatch {
-		return nil, nil, audit.E("train: fit early exits", audit.KindInvalid, errors.New("too little for early exits to learn from: want English texts of split train"))
+		return nil, nil, audit.E("train: fit early exits", audit.KindInvalid, errors.New("too little for early exits to learn from: want texts of split train in its languages"))
 	}
 	width, depths := e.Meta.Width, e.Meta.Layers-1
 	every := (len(texts) + exitSentences - 1) / exitSentences // one in so many sentences has its means learnt from

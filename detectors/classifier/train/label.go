@@ -21,7 +21,7 @@ func Label(rows []dataset.Row, e *encoder.Model) (labelled int, err error) {
 	}
 	each(len(open), func(i int) {
 		text := rd.read(open[i].Text).Normal(audit.Output).String()
-		if !e.English(text) {
+		if !e.Reads(text) {
 			return
 		}
 		said := e.Means(text, nil)

