@@ -8,9 +8,9 @@
 // the ground. Probabilities are calibrated; thresholds lie in the model file and were chosen for a stated rate
 // of false positives (see [Meta]). Of a text the strongest sentence counts.
 //
-// With an encoder (package encoder, tier 1) beside it, English sentences that the model is in doubt about or holds for biased or toxic
-// are read by that, at most four of a text and head, what may be biased once more with the sentences around it, and its word stands; such
-// findings name the rule "classifier.encoder", the encoder's version and the whole sentence.
+// With encoders (package encoder, tier 1) beside it, one of English and one of other languages, sentences that the model is in doubt about or
+// holds for biased or toxic are read by the first that can, at most four of a text and head, what may be biased once more with the sentences around it, and its
+// word stands; such findings name the rule "classifier.encoder", the encoder's version and the whole sentence.
 //
 // Findings name the rule "classifier.<head>", the model's version, the clause that decided, and the probability
 // as confidence. Their score is 0: they enter no sum, flag and never block by default.

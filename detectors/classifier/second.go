@@ -113,8 +113,11 @@ func (d *Detector) reader(sentence string) *second {
 	return nil
 }
 
-// ways are what is asked for about a text, of each encoder, or that the model look at what passes its gate; and what a sentence
-// needs for any of them to ask.
+// beginning is as many bytes of a text as tell its language.
+const beginning = 128
+
+// ways are what is asked for about a text, of each encoder, or that the model look at what passes its gate; and what a sentence needs to be looked
+// at: in a text that begins in the first encoder's language what that asks for, elsewhere what any of them does.
 type ways struct {
 	list  [2]*way
 	gates gates
@@ -126,7 +129,7 @@ func (d *Detector) ways(side audit.Side, text string) (ws ways) {
 		ws.list[i] = s.way(side, text)
 	}
 	ws.gates = ws.list[0].gates
-	if w := ws.list[1]; w != nil {
+	if w := ws.list[1]; w != nil && w.gates != ws.gates && !d.seconds[0].reads(text[:min(len(text), beginning)]) {
 		ws.gates = gates{min(ws.gates.named, w.gates.named), min(ws.gates.unnamed, w.gates.unnamed)}
 	}
 	return ws

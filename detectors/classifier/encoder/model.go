@@ -1,5 +1,5 @@
-// Package encoder is a small transformer (MiniLM, Wang et al. 2020, fine-tuned) that runs in the process, in whole numbers of a byte:
-// what the classifier asks about sentences that it is in doubt about.
+// Package encoder is a small transformer that runs in the process, in whole numbers of a byte: what the classifier asks about sentences that it is
+// in doubt about. Two ship, fine-tuned: MiniLM (Wang et al. 2020) for English, multilingual E5 (Wang et al. 2024) for other languages.
 //
 // After each of the first layers an early exit (Xin et al. 2020, DeeBERT) says what the whole model is going to say: of most ordinary
 // sentences "surely not" to all heads, and no more layers are read.
