@@ -202,6 +202,9 @@ func (c classifierSettings) detector() (*classifier.Detector, error) {
 		return nil, err
 	}
 	if c.Encoder == encoderOff || c.Model != "" && c.EncoderModel == "" { // the program's encoder knows the program's classifier alone
+		if c.Encoder != encoderOff && c.OthersModel != "" {
+			return nil, &settingsError{errors.New("classifier.others_model: with a classifier.model of your own it needs a classifier.encoder_model beside it")}
+		}
 		return classifier.New(m), nil
 	}
 	es, err := c.encoders()

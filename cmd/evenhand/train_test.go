@@ -91,6 +91,17 @@ func TestTrainAndEval(t *testing.T) {
 	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "classifier.encoder_model") {
 		t.Errorf("an encoder of English for others: status %d: %s", code, errs.String())
 	}
+	errs.Reset()
+	t.Setenv("EVENHAND_CLASSIFIER_OTHERS_MODEL", "../../detectors/classifier/encoder/others.bin")
+	if code := run([]string{"eval", data, "--model", model}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "classifier.encoder_model") {
+		t.Errorf("a classifier of one's own with an encoder of others alone: status %d: %s", code, errs.String())
+	}
+	errs.Reset()
+	t.Setenv("EVENHAND_CLASSIFIER_ENCODER_MODEL", "../../detectors/classifier/encoder/model.bin")
+	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 0 {
+		t.Errorf("both encoders from files: status %d: %s", code, errs.String())
+	}
+	t.Setenv("EVENHAND_CLASSIFIER_ENCODER_MODEL", "")
 	t.Setenv("EVENHAND_CLASSIFIER_OTHERS_MODEL", "")
 	t.Setenv("EVENHAND_CLASSIFIER_ENCODER", "heroic")
 	if code := run([]string{"eval", data}, strings.NewReader(""), &errs, &errs); code != 2 || !strings.Contains(errs.String(), "balanced") {

@@ -16,7 +16,8 @@
 // as confidence. Their score is 0: they enter no sum, flag and never block by default.
 //
 // Cost: some 15 µs for 2 KB of ordinary text, as much again for each sentence above the gate and for each that the encoder is asked about and
-// puts down unread, about a millisecond for each that it reads and three for a passage; no allocation without findings. The same text gives the same findings on every processor. Nothing leaves the
+// puts down unread, about a millisecond for each that it reads and three for a passage, twice that in other languages; no allocation without findings but
+// a few small ones where encoders are asked. The same text gives the same findings on every processor. Nothing leaves the
 // process; Detect fails only when its context has ended. What the model was trained on and where it is wrong
 // stands in model.md.
 package classifier
@@ -185,8 +186,9 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 		})
 		for h := range open {
 			if open[h].n > 0 {
-				tops[h] = d.decide(Head(h), b, text, in.Sentences(side), &open[h])
-				any = any || tops[h].probability > 0
+				if top := d.decide(Head(h), b, text, in.Sentences(side), &open[h]); top.probability > tops[h].probability {
+					tops[h], any = top, true
+				}
 			}
 			for i := range open[h].list[:open[h].n] {
 				if passed != nil {
@@ -360,6 +362,9 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 		out.First = max(out.First, first)
 		w, by := d.of(&ws, text, ts)
 		prior := w.prior(b, first, named)
+		if float64(first) < ws.gates.of(named) {
+			prior.Ask = [NumHeads]bool{}
+		}
 		for h, z := range b.net.heads {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
@@ -389,7 +394,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	})
 	for h := range open {
 		if open[h].n > 0 {
-			out.Flagged[h] = d.decide(Head(h), b, text, in.Sentences(side), &open[h]).probability > 0
+			out.Flagged[h] = d.decide(Head(h), b, text, in.Sentences(side), &open[h]).probability > 0 || out.Flagged[h]
 		}
 	}
 	return out

@@ -2,7 +2,6 @@ package classifier
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -63,7 +62,7 @@ func NewWithEncoder(m *Model, effort string, es ...*encoder.Model) (*Detector, e
 			return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("the encoder has no effort %q", effort))
 		}
 		if e.Meta.Classifier != m.Meta.Version {
-			return nil, audit.E(op, audit.KindInvalid, errors.New("the encoder was calibrated with another classifier: 'evenhand train --encoder' calibrates it anew"))
+			return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("%s was calibrated with another classifier: 'evenhand train --encoder' calibrates it anew", e.Meta.Name))
 		}
 		s := &second{model: e, effort: effort}
 		s.long = newWay(m, s, f)

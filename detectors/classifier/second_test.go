@@ -53,12 +53,13 @@ func TestContractWithEncoder(t *testing.T) {
 // What the encoder decided says so: its rule, its version, the whole sentence, the ground.
 func TestTheEncoderSignsWhatItDecides(t *testing.T) {
 	d := withEncoder(t, "balanced")
+	_, e := models(t)
 	const first, second = "The meeting was moved to Tuesday.", "The disabled are a burden on society and should not be allowed to have children."
 	for _, f := range detectortest.Findings(t, d, first+" "+second) {
 		if f.Ground == "" {
 			continue
 		}
-		if f.Rule != classifier.EncoderRule || !strings.Contains(d.Info().Version, "/"+f.RuleVersion) || f.Score != 0 || f.Kind != "charter."+string(f.Ground) {
+		if f.Rule != classifier.EncoderRule || f.RuleVersion != e.Meta.Version+"-balanced" || !strings.Contains(d.Info().Version, "/"+f.RuleVersion) || f.Score != 0 || f.Kind != "charter."+string(f.Ground) {
 			t.Errorf("%+v", f)
 		}
 		if int(f.Span.Start) != len(first)+1 || int(f.Span.End) != len(first)+1+len(second) {
@@ -96,9 +97,15 @@ func TestOtherLanguagesHaveAnEncoder(t *testing.T) {
 			t.Errorf("%q: nothing found", tc.text)
 		}
 	}
-	for _, text := range []string{"Der Termin wurde auf Dienstag verlegt. " + english, "The meeting was moved to Tuesday. " + german} {
-		if fs := detectortest.Findings(t, d, text); len(fs) == 0 || strings.HasPrefix(fs[0].RuleVersion, e.Meta.Version) != strings.HasSuffix(text, english) {
-			t.Errorf("%q: %+v", text, fs)
+	for text, version := range map[string]string{"Der Termin wurde auf Dienstag verlegt. " + english: e.Meta.Version, "The meeting was moved to Tuesday. " + german: others.Meta.Version} {
+		fs := detectortest.Findings(t, d, text)
+		if len(fs) == 0 {
+			t.Errorf("%q: nothing found", text)
+		}
+		for _, f := range fs {
+			if f.RuleVersion != version+"-balanced" {
+				t.Errorf("%q: signed by %s, version %s", text, f.Rule, f.RuleVersion)
+			}
 		}
 	}
 }

@@ -109,7 +109,6 @@ class Encoder(nn.Module):
 
     def freeze(self, layers):
         """Embeddings and the first layers stay as they are."""
-        self.frozen = layers
         for part in (self.words, self.norm, *self.layers[:layers]):
             part.requires_grad_(False)
         self.positions.requires_grad_(False)

@@ -61,7 +61,7 @@ type Meta struct {
 	// Vocabulary is how it cuts words: empty as BERT does, "unigram" as XLM-R does.
 	Vocabulary string   `json:"vocabulary,omitempty"`
 	Outputs    []string `json:"outputs"`
-	// Languages that it reads; none: English.
+	// Languages that it learnt and is measured in; none: English. It gets whatever is not English and in Latin letters.
 	Languages []string `json:"languages,omitempty"`
 
 	// Decides are the heads that are asked about, bias the first; one whose threshold is 1 never answers yes. Empty in a file that was not calibrated.

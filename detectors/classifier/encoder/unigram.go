@@ -134,7 +134,7 @@ func (u *unigram) word(ids []int32, word string) []int32 {
 
 // composed is a text in compatibility forms without what cannot be seen, as the data are that it was learnt from (tools/train/data.py).
 func composed(text string) string {
-	if isASCII(text) {
+	if isASCII(text) && !strings.ContainsAny(text, "^`") {
 		return text
 	}
 	return strings.Map(func(r rune) rune {

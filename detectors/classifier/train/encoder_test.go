@@ -178,3 +178,49 @@ func TestCalibrateEncoder(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 }
+
+// The encoder of other languages is calibrated by their rows alone, with doors and thresholds of its own.
+func TestCalibrateOthers(t *testing.T) {
+	file, err := os.ReadFile("../encoder/others.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := classifier.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(names ...string) (rows []dataset.Row) {
+		for _, name := range names {
+			r, err := dataset.ReadFile(filepath.Join("../data", name+".jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, slices.DeleteFunc(r, func(row dataset.Row) bool { return row.Split != "dev" })...)
+		}
+		return rows
+	}
+	biased := read("pairs.de")
+	once, err := Calibrate(file, m, append(read("harm.de", "age.en", "unseen.de"), biased...), DefaultRecipe(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := once.Tuning[0]; o.True+o.Benign != len(biased) {
+		t.Errorf("%d rows tell of bias, want the %d of pairs.de: English rows and the unseen set calibrate nothing", o.True+o.Benign, len(biased))
+	}
+	if len(once.Others) > 0 || len(once.Meta.Decides) < 5 {
+		t.Errorf("%+v", once.Meta)
+	}
+	for i, e := range once.Meta.Efforts {
+		if want := effortsOfOthers[i]; e.Name != want.Name || e.Together != want.Together || e.Heads[classifier.Bias].Named != want.Heads[classifier.Bias].Named {
+			t.Errorf("%+v", e)
+		}
+		for _, h := range safety[:3] {
+			if x := e.Heads[h].Threshold; x < 0.3 {
+				t.Errorf("%s of %s from %v on", h, e.Name, x)
+			}
+		}
+	}
+	if card := once.Card(); !strings.Contains(card, "in de, es, fr") || !strings.Contains(card, "while the classifier tells the ground") || strings.Contains(card, "## Other languages") {
+		t.Errorf("the card says\n%s", card)
+	}
+}

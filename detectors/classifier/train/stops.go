@@ -25,7 +25,8 @@ var readOn = map[string][]float64{
 
 var readOnThoroughly = []float64{0.3, 0.15, 0.12, 0.08, 0.06, 0.05}
 
-// part is what toxicity may have of that. Heads of safety have no limit: balanced hardly ever asks for them, and thorough is to lose nothing of theirs.
+// part is what toxicity may have of that. Heads of safety have no limit: balanced hardly ever asks for them in English, and elsewhere, as by thorough, nothing
+// of theirs is to be lost.
 const part = 0.25
 
 // StopOutcome is what an early exit does, at an effort, to the sentences of the texts that calibrated it.
