@@ -102,14 +102,9 @@ func (s *second) reads(sentence string) bool {
 	return s.model.Reads(sentence) && (len(s.model.Meta.Languages) > 0 || !language.Other(sentence))
 }
 
-// reader is the encoder that reads a sentence; nil where none can.
-func (d *Detector) reader(sentence string) *second {
-	for _, s := range d.seconds {
-		if s.reads(sentence) {
-			return s
-		}
-	}
-	return nil
+// reader is the place of the first encoder that reads a sentence; -1 where none can.
+func (d *Detector) reader(sentence string) int {
+	return slices.IndexFunc(d.seconds, func(s *second) bool { return s.reads(sentence) })
 }
 
 // beginning is as many bytes of a text as tell its language.
@@ -137,11 +132,8 @@ func (d *Detector) ways(side audit.Side, text string) (ws ways) {
 // of gives the way of a window, and that way again if an encoder can read it; where none can, it is asked about like an English one, and the
 // model's own answer holds.
 func (d *Detector) of(ws *ways, text string, ts []token) (w, by *way) {
-	window := text[ts[0].start:ts[len(ts)-1].end]
-	for i, s := range d.seconds {
-		if s.reads(window) {
-			return ws.list[i], ws.list[i]
-		}
+	if i := d.reader(text[ts[0].start:ts[len(ts)-1].end]); i >= 0 {
+		return ws.list[i], ws.list[i]
 	}
 	return ws.list[0], nil
 }
@@ -262,7 +254,8 @@ func (d *Detector) passage(by *second, text string, sentences []detectors.Senten
 	if !found {
 		return of
 	}
-	reads := func(i int) bool { return d.reader(text[sentences[i].Start:sentences[i].End]) == by }
+	own := slices.Index(d.seconds, by)
+	reads := func(i int) bool { return d.reader(text[sentences[i].Start:sentences[i].End]) == own }
 	for before, after := at-1, at+1; ; {
 		whole := of
 		if before >= 0 && of.End-sentences[before].Start <= passageSize && reads(before) {
