@@ -222,14 +222,14 @@ func (c classifierSettings) detector() (*classifier.Detector, error) {
 // program's knows the program's classifier alone.
 func (c classifierSettings) encoders() ([]*encoder.Model, error) {
 	e, err := c.loadEncoder()
-	if err == nil && len(e.Meta.Languages) > 0 {
+	if err == nil && !e.Meta.English() {
 		err = &settingsError{fmt.Errorf("classifier.encoder_model: it reads %s, not English: set it as classifier.others_model", strings.Join(e.Meta.Languages, ", "))}
 	}
 	if err != nil || c.OthersModel == "" && c.Model != "" {
 		return []*encoder.Model{e}, err
 	}
 	others, err := readModel("classifier.others_model", c.OthersModel, encoder.Decode, encoder.ShippedOthers)
-	if err == nil && len(others.Meta.Languages) == 0 {
+	if err == nil && others.Meta.English() {
 		err = &settingsError{errors.New("classifier.others_model: it reads English: set it as classifier.encoder_model")}
 	}
 	return []*encoder.Model{e, others}, err

@@ -80,7 +80,7 @@ func NewWithEncoder(m *Model, effort string, es ...*encoder.Model) (*Detector, e
 }
 
 // tellsGrounds is false where the classifier tells the ground better: the encoder of other languages is right in .28 of what it finds, the classifier in .70.
-func (s *second) tellsGrounds() bool { return len(s.model.Meta.Languages) == 0 }
+func (s *second) tellsGrounds() bool { return s.model.Meta.English() }
 
 func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort }
 
@@ -99,7 +99,7 @@ func (s *second) way(side audit.Side, text string) *way {
 // reads tells whether an encoder can read a sentence. Short ones of other languages may be made of words that the English one knows: "Visitate lo
 // zoo di Roma."
 func (s *second) reads(sentence string) bool {
-	return s.model.Reads(sentence) && (len(s.model.Meta.Languages) > 0 || !language.Other(sentence))
+	return s.model.Reads(sentence) && (!s.model.Meta.English() || !language.Other(sentence))
 }
 
 // reader is the place of the first encoder that reads a sentence; -1 where none can.

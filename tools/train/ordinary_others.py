@@ -3,13 +3,14 @@ none is biased. Maven fetches its packages.
 
     ordinary_others.py --out FILE [--left FILE]
 
-A third is of split train, a third, of split dev, calibrates, each of its sentences alone and once more in a passage of eight; --left writes the
-last, which nothing is calibrated with either, to judge on, in the same way.
+A third of the rules gives the split train, a third the split dev, which calibrates, each of its sentences alone and once more in a passage of
+eight; --left writes the last, which nothing is calibrated with either, to judge on, in the same way.
 """
 
 import argparse
 import hashlib
 import html
+import itertools
 import json
 import pathlib
 import re
@@ -29,17 +30,25 @@ def fetched(language, folder):
     return zipfile.ZipFile(folder / f"language-{language}-{VERSION}.jar")
 
 
+def digest(text):
+    return hashlib.sha256(text.encode()).digest()
+
+
 def sentences(package):
-    """Examples of its rules, in the order of their digests."""
-    out = set()
+    """Examples of its rules in three parts, each in the order of their digests. Those of one rule, which are much alike, are in one part."""
+    out, seen = ([], [], []), set()
     for name in package.namelist():
-        if name.endswith(".xml") and "/rules/" in name:
-            rules = re.sub(r"<!--.*?-->", "", package.read(name).decode("utf-8", "ignore"), flags=re.S)
-            for example in re.findall(r"<example[^>]*>(.*?)</example>", rules, flags=re.S):
-                text = " ".join(html.unescape(re.sub(r"<[^>]*>", "", example)).split())
-                if SHORTEST <= len(text) <= LONGEST and text[-1] in ".!?":
-                    out.add(text)
-    return sorted(out, key=lambda t: hashlib.sha256(t.encode()).digest())
+        if not name.endswith(".xml") or "/rules/" not in name:
+            continue
+        rules = re.sub(r"<!--.*?-->", "", package.read(name).decode("utf-8", "ignore"), flags=re.S)
+        for rule in re.findall(r"<rulegroup\b.*?</rulegroup>|<rule\b.*?</rule>", rules, flags=re.S):
+            examples = re.findall(r"<example[^>]*>(.*?)</example>", rule, flags=re.S)
+            texts = [" ".join(html.unescape(re.sub(r"<[^>]*>", "", e)).split()) for e in examples]
+            for text in texts:
+                if SHORTEST <= len(text) <= LONGEST and text[-1] in ".!?" and text not in seen:
+                    seen.add(text)
+                    out[digest(texts[0])[0] % 3].append(text)
+    return [sorted(part, key=digest)[:MOST] for part in out]
 
 
 def passages(texts):
@@ -54,14 +63,14 @@ def main():
     rows, left = [], []
     with tempfile.TemporaryDirectory() as folder:
         for language in LANGUAGES:
-            texts = sentences(fetched(language, pathlib.Path(folder)))
-            third = min(len(texts) // 3, MOST)
-            train, dev, rest = (texts[n * third : (n + 1) * third] for n in range(3))
-            row = lambda i, text: {"id": f"{language}/{i}", "text": text, "lang": language}
+            train, dev, rest = sentences(fetched(language, pathlib.Path(folder)))
+            dev, rest = dev + passages(dev), rest + passages(rest)
+            ids = (f"{language}/{i}" for i in itertools.count())
+            row = lambda text: {"id": next(ids), "text": text, "lang": language}
             label = lambda split: {"label": {"bias": 0}, "split": split, "source": "languagetool"}
-            rows += [row(i, t) | label("train") for i, t in enumerate(train)]
-            rows += [row(third + i, t) | label("dev") for i, t in enumerate(dev + passages(dev))]
-            left += [row(3 * third + i, t) for i, t in enumerate(rest + passages(rest))]
+            rows += [row(t) | label("train") for t in train]
+            rows += [row(t) | label("dev") for t in dev]
+            left += [row(t) for t in rest]
     for path, some in ((a.out, rows), (a.left, left)):
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)

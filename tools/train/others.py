@@ -86,7 +86,6 @@ def main():
         made = [made[i] for i in np.random.default_rng(a.seed).permutation(len(made))[: a.sample]]
     ids, focus = items.encode(tok, made)
     target, weight = np.stack([x.target for x in made]), np.stack([x.weight for x in made])
-    weight[:, len(HEADS) :] *= 0.3
     batches = learn.shuffled(ids, a.seed)
     print(f"{len(made)} items, {len(pieces)} pieces, {len(batches)} batches of {learn.BATCH}", flush=True)
     model = Encoder(e5.initial(file, stay, a.seed))

@@ -75,6 +75,9 @@ type Meta struct {
 	Classifier string `json:"classifier"`
 }
 
+// English tells whether it is a model of English alone.
+func (t *Meta) English() bool { return len(t.Languages) == 0 }
+
 // Scale makes a probability of a head's logit: 1/(1+exp(-(A·logit+B))).
 type Scale struct {
 	Head string  `json:"head"`

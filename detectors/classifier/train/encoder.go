@@ -90,7 +90,7 @@ type plan struct {
 
 // planOf an encoder: harm is found where it is likelier than not; in other languages, where it is rare among what calibrates, from a lower probability on.
 func planOf(t *encoder.Meta) plan {
-	if len(t.Languages) == 0 {
+	if t.English() {
 		return plan{efforts, readOn, 0.5}
 	}
 	return plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, 0.3}
@@ -156,7 +156,7 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe, l
 		}
 	}
 	res := &EncoderResult{Meta: e.Meta}
-	if len(e.Meta.Languages) == 0 {
+	if e.Meta.English() {
 		res.others(m, rd, rows, &r)
 	}
 	rows = slices.DeleteFunc(slices.Clone(rows), func(row dataset.Row) bool {
@@ -192,7 +192,7 @@ func english(row *dataset.Row) bool {
 
 // speaks tells whether a row is an encoder's to read: English, or not.
 func speaks(e *encoder.Model, row *dataset.Row) bool {
-	return english(row) == (len(e.Meta.Languages) == 0)
+	return english(row) == e.Meta.English()
 }
 
 // tune fits the heads, with the stops of these efforts, if there are any.
@@ -334,7 +334,7 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Rec
 
 // languages that a model reads, in words.
 func languages(t *encoder.Meta) string {
-	if len(t.Languages) == 0 {
+	if t.English() {
 		return "English"
 	}
 	return strings.Join(t.Languages, ", ")
@@ -345,7 +345,7 @@ func (r *EncoderResult) Card() string {
 	var b strings.Builder
 	p := func(format string, a ...any) { fmt.Fprintf(&b, format, a...) }
 	t := &r.Meta
-	english := len(t.Languages) == 0
+	english := t.English()
 	p("# Model card: %s, version %s\n\n", t.Name, t.Version)
 	p("%s. %d layers of %d numbers, weights of a byte; %d bytes. Written by `tools/train/export.py` and `evenhand train --encoder`, calibrated with classifier %s.\n\n", t.Trained, t.Layers, t.Width, len(r.File), t.Classifier)
 	p("It decides sentences in %s that the classifier is in doubt about or holds for biased, toxic or harmful, %s. For flags that people or rules look at; "+
