@@ -16,6 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from model import OUTPUTS, WIDTH
 
 FIRST, LAST, UNKNOWN, MASK = "<s>", "</s>", "<unk>", "<mask>"
+LANGUAGES = ("de", "es", "fr", "it", "nl", "pl", "pt")  # that the encoder learns, beside English
 MARKS = 4  # pieces before those of texts
 FREQUENT = 40_000  # of these first pieces all Latin ones stay
 TWICE = 2  # of the others those that our texts hold as often

@@ -20,7 +20,6 @@ import e5
 import items
 import learn
 import ordinary
-import others
 from model import GROUNDS, HEADS, WIDTH, Encoder, folder
 
 COLUMN = 32
@@ -82,15 +81,26 @@ class Reader:
         return {"weight": b * self.floats(out)[:, None], "bias": self.floats(out)}
 
 
-def load(path):
-    """Weights of a file as main writes it: what the program reads, in floats, but early exits. The bytes' rounding stays."""
+def opened(path):
+    """The header of a file as main writes it, its vocabulary, and a Reader of what follows."""
     file = pathlib.Path(path).read_bytes()
     if not file.startswith(MAGIC):
         raise SystemExit(f"{path}: no encoder")
-    size = int.from_bytes(file[len(MAGIC) : len(MAGIC) + 4], "little")
-    at = len(MAGIC) + 4 + size
-    header = json.loads(file[len(MAGIC) + 4 : at])
-    r = Reader(file, at + 4 + int.from_bytes(file[at : at + 4], "little"))
+    at, texts = len(MAGIC), []
+    for _ in range(2):
+        size = int.from_bytes(file[at : at + 4], "little")
+        texts.append(file[at + 4 : at + 4 + size].decode())
+        at += 4 + size
+    return json.loads(texts[0]), texts[1], Reader(file, at)
+
+
+def vocabulary(path):
+    return opened(path)[1]
+
+
+def load(path):
+    """Weights of a file as main writes it: what the program reads, in floats, but early exits. The bytes' rounding stays."""
+    header, _, r = opened(path)
     e, w = "embeddings.", {}
     b = r.take(np.int8, header["pieces"], WIDTH)
     w[e + "word_embeddings.weight"] = b * r.floats(header["pieces"])[:, None]
@@ -171,17 +181,17 @@ def main():
     floats(w["head.bias"])
 
     if a.pieces:
-        vocabulary = a.pieces.read_text(encoding="utf-8")
-        tok, more = e5.tokenizer(e5.scored(vocabulary)), {"vocabulary": "unigram", "languages": list(others.LANGUAGES)}
+        words = a.pieces.read_text(encoding="utf-8")
+        tok, more = e5.tokenizer(e5.scored(words)), {"vocabulary": "unigram", "languages": list(e5.LANGUAGES)}
     else:
         model = json.loads((folder() / "tokenizer.json").read_text())["model"]["vocab"]
-        vocabulary, tok, more = "\n".join(sorted(model, key=model.get)), learn.tokenizer(), {}
+        words, tok, more = "\n".join(sorted(model, key=model.get)), learn.tokenizer(), {}
     header = json.dumps({
         "name": a.name, "trained": (OTHERS if a.pieces else TRAINED) + a.trained, "layers": layers, "exits": 0, "width": WIDTH,
-        "inner": w["layers.intermediate.dense.bias"].shape[1], "pieces": vocabulary.count("\n") + 1, "outputs": HEADS + GROUNDS, "decides": [], "efforts": [],
+        "inner": w["layers.intermediate.dense.bias"].shape[1], "pieces": words.count("\n") + 1, "outputs": HEADS + GROUNDS, "decides": [], "efforts": [],
         "classifier": "",
     } | more).encode()
-    text = vocabulary.encode()
+    text = words.encode()
     body = MAGIC + len(header).to_bytes(4, "little") + header + len(text).to_bytes(4, "little") + text + b"".join(parts)
     pathlib.Path(a.out).write_bytes(body + hashlib.sha256(body).digest())
     if a.golden:

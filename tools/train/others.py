@@ -1,10 +1,11 @@
 """Fine-tunes the encoder of other languages than English: multilingual E5 (e5.py) on the rows of DATA in all languages.
 
-    others.py DATA... --ordinary FILE --ordinary-others FILE --out DIR [--sample N]
+    others.py DATA... --ordinary FILE --ordinary-others FILE --out DIR [--further FILE] [--sample N]
 
 writes DIR/others.npz and DIR/others.txt, the vocabulary: a piece and its score a line. What bias and harm are it learns mostly in English,
 of which there are many times more rows, and how the other languages say it from theirs. Embeddings and the first layers stay as they are: they
-hold what the languages share. A checkpoint is written every few minutes and gone on from.
+hold what the languages share. --further goes on from an encoder that was trained so, at a lower rate, and keeps its vocabulary: another pass,
+over what came to the data since, too. A checkpoint is written every few minutes and gone on from.
 """
 
 import argparse
@@ -14,15 +15,17 @@ import numpy as np
 
 import data
 import e5
+import export
 import items
 import learn
 from model import HEADS, Encoder
 
-LANGUAGES = ("de", "es", "fr", "it", "nl", "pl", "pt")
 RATE, HEAD_RATE = 8e-5, 1e-3
+LATER = 0.6  # of these rates, in another pass
 FROZEN = 3  # of the layers
 TIMES = 2  # that a text of another language is learnt alone
-OWN, PUBLIC = 22_000, 8_000  # English texts: ours, of public sets
+AMONG = 0.25  # of our English texts, once more among others
+PUBLIC = 8_000  # English texts of public sets
 ORDINARY = 1.5  # what a sentence of ordinary text counts
 
 
@@ -44,15 +47,19 @@ def other(rows, ordinary, language, seed):
 
 
 def english(rows, ordinary, seed):
-    """Items of English texts, a share of them."""
+    """Items of English texts: ours, and a share of the public ones."""
     texts, target, weight, dev = data.build(rows, learn.lexicon(), seed)
     rng = np.random.default_rng(seed)
     own = weight.max(1) >= data.OWN
-    chosen = np.concatenate([rng.permutation(np.flatnonzero(own))[:OWN], rng.permutation(np.flatnonzero(~own))[:PUBLIC]])
-    make = items.Maker(rng, [], [])
-    for i in chosen:
-        make.add([], texts[i], [], target[i], weight[i])
     fresh = [p for r in data.read([ordinary]) if r["split"] == "train" and (p := items.parts(data.normal(r["text"])))]
+    harmless = [t for t, y, o in zip(texts, target, own) if o and not y[: len(HEADS)].any() and items.sentence(t)]
+    make = items.Maker(rng, [s for p in fresh for s in p if items.sentence(s)], harmless)
+    for i in np.flatnonzero(own):
+        make.add([], texts[i], [], target[i], weight[i])
+        if rng.random() < AMONG and len(texts[i]) < 250:
+            make.among(texts[i], target[i], weight[i])
+    for i in rng.permutation(np.flatnonzero(~own))[:PUBLIC]:
+        make.add([], texts[i], [], target[i], weight[i])
     for i in rng.permutation(len(fresh))[: PUBLIC // 3]:
         make.ordinary(fresh[i], ORDINARY)
     return make.items, dev
@@ -63,23 +70,27 @@ def main():
     p.add_argument("data", nargs="+")
     p.add_argument("--ordinary", required=True, help="what ordinary.py writes")
     p.add_argument("--ordinary-others", required=True, help="what ordinary_others.py writes")
+    p.add_argument("--further", help="an encoder that export.py wrote")
     p.add_argument("--out", default="build/teacher")
     p.add_argument("--seed", type=int, default=1)
-    p.add_argument("--sample", type=int, default=0, help="only so many items, to try it out")
+    p.add_argument("--sample", type=int, default=0, help="only so many items")
     a = p.parse_args()
     out = pathlib.Path(a.out)
     rows = list(data.read(a.data, lambda row: True))
     ordinary = [r for r in data.read([a.ordinary_others], lambda row: row["split"] == "train")]
     made, dev = english([r for r in rows if data.english(r)], a.ordinary, a.seed)
     print(f"{len(made)} items of English texts", flush=True)
-    for language in LANGUAGES:
+    for language in e5.LANGUAGES:
         of = lambda rows: [r for r in rows if r.get("lang") == language]
         more, kept = other(of(rows), [data.normal(r["text"]) for r in of(ordinary)], language, a.seed)
         print(f"{len(more)} of {language}", flush=True)
         made, dev = made + more, dev + kept
-    file = e5.file()
-    stay = e5.chosen(file, [data.normal(r["text"]) for r in rows if not r["source"].startswith("unseen")])
-    pieces = [(file.pieces[i], float(file.scores[i])) for i in stay]
+    if a.further:
+        weights, pieces = export.load(a.further), e5.scored(export.vocabulary(a.further))
+    else:
+        file = e5.file()
+        stay = e5.chosen(file, [data.normal(r["text"]) for r in rows if not r["source"].startswith("unseen")])
+        weights, pieces = e5.initial(file, stay, a.seed), [(file.pieces[i], float(file.scores[i])) for i in stay]
     (out / "others.txt").write_text("\n".join(f"{p}\t{s:.9g}" for p, s in pieces), encoding="utf-8")
     tok = e5.tokenizer(pieces)
     if a.sample:
@@ -88,12 +99,12 @@ def main():
     target, weight = np.stack([x.target for x in made]), np.stack([x.weight for x in made])
     batches = learn.shuffled(ids, a.seed)
     print(f"{len(made)} items, {len(pieces)} pieces, {len(batches)} batches of {learn.BATCH}", flush=True)
-    model = Encoder(e5.initial(file, stay, a.seed))
+    model, slower = Encoder(weights), LATER if a.further else 1
     model.freeze(FROZEN)
-    learn.learn(model, tok, ids, focus, batches, lambda i: (target[i], weight[i], None), RATE, HEAD_RATE, a.seed, out / "others.pt")
+    learn.learn(model, tok, ids, focus, batches, lambda i: (target[i], weight[i], None), slower * RATE, slower * HEAD_RATE, a.seed, out / "others.pt")
     learn.save(out / "others.npz", model)
     (out / "others.pt").unlink(missing_ok=True)
-    for language in LANGUAGES:
+    for language in e5.LANGUAGES:
         print(f"{language}: dev AUROC: " + learn.judge(model, tok, [r for r in dev if r.get("lang") == language]), flush=True)
     print("English: dev AUROC: " + learn.judge(model, tok, [r for r in dev if data.english(r) and data.weigh(r, False) >= data.OWN]), flush=True)
 
