@@ -225,14 +225,26 @@ func (c classifierSettings) encoders() ([]*encoder.Model, error) {
 	if err == nil && !e.Meta.English() {
 		err = &settingsError{fmt.Errorf("classifier.encoder_model: it reads %s, not English: set it as classifier.others_model", strings.Join(e.Meta.Languages, ", "))}
 	}
-	if err != nil || c.OthersModel == "" && c.Model != "" {
+	if err != nil {
+		return nil, err
+	}
+	others, err := c.loadOthers()
+	if others == nil || err != nil {
 		return []*encoder.Model{e}, err
+	}
+	return []*encoder.Model{e, others}, nil
+}
+
+// loadOthers gives the encoder of other languages, or nil where a classifier of the operator's own has none.
+func (c classifierSettings) loadOthers() (*encoder.Model, error) {
+	if c.OthersModel == "" && c.Model != "" {
+		return nil, nil
 	}
 	others, err := readModel("classifier.others_model", c.OthersModel, encoder.Decode, encoder.ShippedOthers)
 	if err == nil && others.Meta.English() {
 		err = &settingsError{errors.New("classifier.others_model: it reads English: set it as classifier.encoder_model")}
 	}
-	return []*encoder.Model{e, others}, err
+	return others, err
 }
 
 func (c classifierSettings) loadEncoder() (*encoder.Model, error) {

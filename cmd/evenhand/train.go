@@ -10,6 +10,7 @@ import (
 
 	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 	"github.com/evenhand/evenhand/detectors/classifier/train"
 )
 
@@ -100,7 +101,17 @@ func (cmd *trainCmd) calibrate(s classifierSettings, rows []dataset.Row, r train
 	if err != nil {
 		return fmt.Errorf("--encoder: %w", err)
 	}
-	res, err := train.Calibrate(file, m, rows, r, std.progress)
+	e, err := encoder.Decode(file)
+	if err != nil {
+		return fmt.Errorf("--encoder %s: %w", cmd.Encoder, err)
+	}
+	var adviser *encoder.Model
+	if e.Meta.English() {
+		if adviser, err = s.loadOthers(); err != nil {
+			return err
+		}
+	}
+	res, err := train.Calibrate(file, m, adviser, rows, r, std.progress)
 	if err != nil {
 		return err
 	}

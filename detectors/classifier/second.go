@@ -23,13 +23,14 @@ const ShortText = passageSize
 // takes as long as all other detectors.
 const MediumText = 1024
 
-// second is what decides about sentences that the model is in doubt about or sure of, in the languages that an encoder reads.
+// second is an encoder: what decides about sentences that the model is in doubt about or sure of, in the languages that an encoder reads.
 type second struct {
-	model  *encoder.Model
-	effort string
-	long   way  // texts
-	medium *way // texts of at most MediumText bytes; nil: as others
-	short  *way // texts of at most ShortText bytes; nil: as others
+	model   *encoder.Model
+	adviser *encoder.Model // nil: it decides alone
+	effort  string
+	long    way  // texts
+	medium  *way // texts of at most MediumText bytes; nil: as others
+	short   *way // texts of at most ShortText bytes; nil: as others
 }
 
 // way is what an effort asks for.
@@ -48,8 +49,8 @@ func newWay(m *Model, by *second, e encoder.Effort) way {
 	return w
 }
 
-// NewWithEncoder makes the detector of a model whose doubts encoders decide, at one of their efforts: of a sentence the first that can read it. An encoder
-// that was calibrated with another model is an error of KindInvalid.
+// NewWithEncoder makes the detector of a model whose doubts encoders decide, at one of their efforts: of a sentence the first that can read it. The
+// first asks the second for advice if it was calibrated with that. An encoder that was calibrated with another model is an error of KindInvalid.
 func NewWithEncoder(m *Model, effort string, es ...*encoder.Model) (*Detector, error) {
 	const op = "classifier: new with encoder"
 	d := New(m)
@@ -76,13 +77,21 @@ func NewWithEncoder(m *Model, effort string, es ...*encoder.Model) (*Detector, e
 		s.medium, s.short = other(f.Medium), other(f.Short)
 		d.seconds = append(d.seconds, s)
 	}
+	if len(es) > 1 && es[0].Meta.Adviser == es[1].Meta.Version {
+		d.seconds[0].adviser = es[1]
+	}
 	return d, nil
 }
 
 // tellsGrounds is false where the classifier tells the ground better: the encoder of other languages is right in .28 of what it finds, the classifier in .70.
 func (s *second) tellsGrounds() bool { return s.model.Meta.English() }
 
-func (s *second) version() string { return s.model.Meta.Version + "-" + s.effort }
+func (s *second) version() string {
+	if s.adviser != nil {
+		return s.model.Meta.Version + "+" + s.adviser.Meta.Version + "-" + s.effort
+	}
+	return s.model.Meta.Version + "-" + s.effort
+}
 
 // way gives what is asked for about a text. Prompts, which set nothing, are read as long texts are.
 func (s *second) way(side audit.Side, text string) *way {
@@ -151,6 +160,8 @@ type doubt struct {
 	logit  float32
 	silent bool // the classifier never answers yes
 	prior  encoder.Prior
+	advice *encoder.Logits // the adviser's answer, where it was asked
+	yes    bool            // what the encoder, and its adviser, answer
 }
 
 // doubt gives a window with the model's answer for a head.
@@ -185,6 +196,7 @@ func (l *doubts) add(x doubt) {
 
 // reading is a part of a text with what the encoder says of it within its passage.
 type reading struct {
+	by            *encoder.Model
 	part, passage detectors.Sentence
 	said          *encoder.Logits
 }
@@ -200,7 +212,7 @@ func (d *Detector) decide(h Head, b *buffers, text string, sentences []detectors
 		d.ask(h, b, text, sentences, x)
 		yes := !x.silent && x.probability > sure
 		if x.said != nil {
-			yes = !x.said.Early() && x.probability > x.by.Heads[h].Threshold
+			yes = x.yes
 		}
 		if yes && x.probability > top.probability {
 			top = x.best
@@ -216,32 +228,50 @@ func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Se
 		return
 	}
 	w, s, window := x.by, x.by.by, detectors.Sentence{Start: x.from, End: int(x.to)}
-	x.said = s.read(b, text, window, window, w.Alone, &x.prior)
+	part, passage := window, window
+	x.said = b.ask(s.model, text, part, passage, w.Alone, &x.prior)
 	if !x.said.Early() && float64(s.joint(h, x)) > w.Heads[h].Context {
 		if p := d.passage(s, text, sentences, x.sentence); p != x.sentence {
-			x.said = s.read(b, text, x.sentence, p, w.InPassage, &x.prior)
+			part, passage = x.sentence, p
+			x.said = b.ask(s.model, text, part, passage, w.InPassage, &x.prior)
 		}
 	}
-	x.probability = s.model.Meta.Decides[h].Probability(s.joint(h, x))
-	if x.said.Early() {
-		x.probability = min(x.probability, w.Heads[h].Threshold)
+	a, scale, z := &w.Heads[h], &s.model.Meta.Decides[h], s.joint(h, x)
+	threshold := a.Threshold
+	if s.adviser != nil {
+		threshold = a.Advice.Threshold
+	}
+	x.probability = scale.Probability(z)
+	switch {
+	case x.said.Early() || s.adviser != nil && float64(z) <= a.Advice.Above:
+		x.probability = min(x.probability, threshold)
+	case s.adviser != nil:
+		x.advice = b.ask(s.adviser, text, part, passage, nil, nil)
+		x.probability = scale.Advised.Probability(s.joint(h, x))
+		x.yes = x.probability > threshold
+	default:
+		x.yes = x.probability > threshold
 	}
 }
 
-// joint gives the logit of the encoder's answer and the classifier's together.
+// joint gives the logit of the encoder's answer, the classifier's and, if there is one, the adviser's together.
 func (s *second) joint(h Head, x *doubt) float32 {
-	return s.model.Meta.Decides[h].Joint(x.said[h], x.prior.Logits[h])
+	z := s.model.Meta.Decides[h].Joint(x.said[h], x.prior.Logits[h])
+	if x.advice != nil {
+		z += x.advice[h]
+	}
+	return z
 }
 
-// read reads a part of a text within its passage, once for all heads.
-func (s *second) read(b *buffers, text string, part, passage detectors.Sentence, stops encoder.Stops, prior *encoder.Prior) *encoder.Logits {
+// ask has an encoder read a part of a text within its passage, once for all heads.
+func (b *buffers) ask(by *encoder.Model, text string, part, passage detectors.Sentence, stops encoder.Stops, prior *encoder.Prior) *encoder.Logits {
 	for _, r := range b.readings {
-		if r.part == part && r.passage == passage {
+		if r.by == by && r.part == part && r.passage == passage {
 			return r.said
 		}
 	}
-	said := s.model.Read(text[passage.Start:part.Start], text[part.Start:part.End], text[part.End:passage.End], stops, prior)
-	b.readings = append(b.readings, reading{part, passage, &said})
+	said := by.Read(text[passage.Start:part.Start], text[part.Start:part.End], text[part.End:passage.End], stops, prior)
+	b.readings = append(b.readings, reading{by, part, passage, &said})
 	return &said
 }
 
@@ -272,9 +302,15 @@ func (d *Detector) passage(by *second, text string, sentences []detectors.Senten
 	}
 }
 
-// Asked gives the highest joint logits of sentences that the encoder is asked about, and to those of them that it reads to the end; -Inf
-// where there are none, or it does not answer for the head. It is for calibration.
-func (d *Detector) Asked(in *detectors.Input, side audit.Side) (asked, read [NumHeads]float32) {
+// Advised has the first encoder ask another for advice, whatever it was calibrated with. It is for calibration.
+func (d *Detector) Advised(by *encoder.Model) { d.seconds[0].adviser = by }
+
+// Said are the highest joint logits of the sentences of a text, of each head: of those that the encoder is asked about, of those of them that it reads to the
+// end, and of those about which its adviser is asked; -Inf where there are none, or it does not answer for the head.
+type Said struct{ Asked, Read, Advised [NumHeads]float32 }
+
+// Asked gives what is said of a text. It is for calibration.
+func (d *Detector) Asked(in *detectors.Input, side audit.Side) (out Said) {
 	b := d.buffers()
 	defer d.pool.Put(b)
 	text := in.Normal(side).String()
@@ -290,19 +326,25 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (asked, read [Num
 			}
 		}
 	})
-	for h := range asked {
-		asked[h], read[h] = float32(math.Inf(-1)), float32(math.Inf(-1))
+	for h := range open {
+		nothing := float32(math.Inf(-1))
+		out.Asked[h], out.Read[h], out.Advised[h] = nothing, nothing, nothing
 		for i := range open[h].list[:open[h].n] {
 			x := &open[h].list[i]
-			if d.ask(Head(h), b, text, in.Sentences(side), x); x.said != nil {
-				z := x.by.by.joint(Head(h), x)
-				if asked[h] = max(asked[h], z); !x.said.Early() {
-					read[h] = max(read[h], z)
-				}
+			d.ask(Head(h), b, text, in.Sentences(side), x)
+			if x.said == nil {
+				continue
+			}
+			z := x.by.by.model.Meta.Decides[h].Joint(x.said[h], x.prior.Logits[h])
+			if out.Asked[h] = max(out.Asked[h], z); !x.said.Early() {
+				out.Read[h] = max(out.Read[h], z)
+			}
+			if x.advice != nil {
+				out.Advised[h] = max(out.Advised[h], z+x.advice[h])
 			}
 		}
 	}
-	return asked, read
+	return out
 }
 
 // Window is a sentence, or a part of a long one, with what the model says of it.

@@ -63,6 +63,9 @@ type Meta struct {
 	Outputs    []string `json:"outputs"`
 	// Languages that it learnt and is measured in; none: English. It gets whatever is not English and in Latin letters.
 	Languages []string `json:"languages,omitempty"`
+	// Adviser is the version of the encoder whose advice was calibrated, too: another one, that reads the same sentences and errs in others. Where it is
+	// at hand, nothing is found without it. Empty: this one decides alone.
+	Adviser string `json:"adviser,omitempty"`
 
 	// Decides are the heads that are asked about, bias the first; one whose threshold is 1 never answers yes. Empty in a file that was not calibrated.
 	Decides []Scale `json:"decides"`
@@ -85,6 +88,19 @@ type Scale struct {
 	B    float64 `json:"b"`
 	// Beside is what the classifier's logit counts beside the encoder's.
 	Beside float64 `json:"beside,omitempty"`
+	// Advised makes a probability of the joint logit and the adviser's together.
+	Advised Line `json:"advised,omitzero"`
+}
+
+// Line makes a probability of a logit: 1/(1+exp(-(A·logit+B))).
+type Line struct {
+	A float64 `json:"a"`
+	B float64 `json:"b"`
+}
+
+// Probability of a logit.
+func (l Line) Probability(logit float32) float64 {
+	return 1 / (1 + math.Exp(-(float64(l.A*float64(logit)) + l.B)))
 }
 
 // Joint gives the logit of encoder and classifier together.
@@ -94,7 +110,7 @@ func (s Scale) Joint(logit, classifier float32) float32 {
 
 // Probability of a joint logit.
 func (s Scale) Probability(logit float32) float64 {
-	return 1 / (1 + math.Exp(-(float64(s.A*float64(logit)) + s.B)))
+	return Line{s.A, s.B}.Probability(logit)
 }
 
 // Logit of a probability.
@@ -121,6 +137,14 @@ type Asking struct {
 	Context   float64 `json:"context"` // the logit of a sentence above which it is read again with what stands around it
 	Threshold float64 `json:"threshold"`
 	FPR       float64 `json:"fpr"` // share of ordinary text above the threshold when it was chosen
+	Advice    Advice  `json:"advice,omitzero"`
+}
+
+// Advice is what an effort does for one head where there is an adviser.
+type Advice struct {
+	Above     float64 `json:"above"`     // the joint logit above which it is asked; below that the answer is no
+	Threshold float64 `json:"threshold"` // of the probability of both
+	FPR       float64 `json:"fpr"`       // as Asking's
 }
 
 // Doubt is what the classifier must say of a sentence for the encoder to be asked.
@@ -258,7 +282,7 @@ func (t *Meta) validate() error {
 		return fmt.Errorf("%d heads answer, there are %d", len(t.Decides), len(Heads))
 	}
 	for i, s := range t.Decides {
-		if s.Head != Heads[i] || !modelfile.Finite(s.A, s.B, s.Beside) {
+		if s.Head != Heads[i] || !modelfile.Finite(s.A, s.B, s.Beside, s.Advised.A, s.Advised.B) {
 			return fmt.Errorf("head %d: %+v, want %s with finite numbers", i, s, Heads[i])
 		}
 	}
@@ -274,6 +298,9 @@ func (t *Meta) validate() error {
 		for _, a := range e.Heads {
 			if !modelfile.Finite(a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Context) || !(a.Threshold > 0 && a.Threshold <= 1) {
 				return fmt.Errorf("effort %s: %+v", e.Name, a)
+			}
+			if c := a.Advice; t.Adviser != "" && (!modelfile.Finite(c.Above) || !(c.Threshold > 0 && c.Threshold <= 1)) {
+				return fmt.Errorf("effort %s: advice %+v", e.Name, c)
 			}
 		}
 	}

@@ -30,6 +30,12 @@ func alike(first, logit float64) encoder.Asking {
 	return encoder.Asking{Named: d, Unnamed: d, Context: never}
 }
 
+// advisedAbove are the joint logits of bias, toxicity and safety above which the adviser is asked, of each effort. It has twice the layers: in long texts it is
+// asked about what would be found without it, in short ones about what might be.
+var advisedAbove = map[string][3]float64{
+	"balanced": {0.8, 0.5, 0}, "thorough": {-1, -1, -1}, "full": {-5, -5, -5}, shortEffort: {-2, -2, -2}, mediumEffort: {-1, -1, -1},
+}
+
 // inPassage asks alike, and again in the passage about what may be meant: "Wait until she is alone on the stairs." is a help or a threat by what follows.
 func inPassage(first, logit float64) encoder.Asking {
 	a := alike(first, logit)
@@ -96,6 +102,19 @@ func planOf(t *encoder.Meta) plan {
 	return plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, 0.3}
 }
 
+// advised is the plan with what an adviser is asked about.
+func (p plan) advised() plan {
+	p.efforts = slices.Clone(p.efforts)
+	for n := range p.efforts {
+		f := &p.efforts[n]
+		f.Heads = slices.Clone(f.Heads)
+		for h := range f.Heads {
+			f.Heads[h].Advice.Above = advisedAbove[f.Name][min(h, 2)]
+		}
+	}
+	return p
+}
+
 // least is the lowest threshold of a head.
 func (p *plan) least(h classifier.Head) float64 {
 	if slices.Contains(safety, h) {
@@ -126,12 +145,14 @@ type EncoderOutcome struct {
 	Asking                           encoder.Asking
 	True, Ordinary, Benign           int
 	Found, OrdinaryFound, BenignOnes int
-	OrdinaryAsked                    int // texts with a sentence that is asked about
+	OrdinaryAsked, OrdinaryAdvised   int  // texts with a sentence that it is asked about, and that its adviser is
+	Advised                          bool // with its advice
 }
 
 // Calibrate fits probabilities and thresholds of an encoder to the rows of split dev in its languages, those of the recipe's unseen sources apart: it has
-// learnt from all others. An encoder without early exits gets them, learnt from these. log may be nil. Too few rows are an error of KindInvalid.
-func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe, log func(format string, args ...any)) (*EncoderResult, error) {
+// learnt from all others. An encoder without early exits gets them, learnt from these. With an adviser, which may be nil, its advice is calibrated, too.
+// log may be nil. Too few rows are an error of KindInvalid.
+func Calibrate(file []byte, m *classifier.Model, adviser *encoder.Model, rows []dataset.Row, r Recipe, log func(format string, args ...any)) (*EncoderResult, error) {
 	if log == nil {
 		log = func(string, ...any) {}
 	}
@@ -163,15 +184,18 @@ func Calibrate(file []byte, m *classifier.Model, rows []dataset.Row, r Recipe, l
 		return row.Split != "dev" || !speaks(e, &row) || slices.Contains(r.Unseen, row.Source)
 	})
 	meta := &res.Meta
-	meta.Classifier = m.Meta.Version
+	meta.Classifier, meta.Adviser = m.Meta.Version, ""
+	if adviser != nil {
+		meta.Adviser = adviser.Meta.Version
+	}
 	log("calibrating with %d rows of split dev", len(rows))
-	if err := res.tune(e, m, rd, rows, r, nil); err != nil {
+	if err := res.tune(e, m, nil, rd, rows, r, nil); err != nil {
 		return nil, err
 	}
 	log("choosing where early exits stop")
 	res.stop(e, m, rd, rows, &r) // chosen by what is found without early exits; then all once more, with them
 	log("calibrating with them")
-	if err := res.tune(e, m, rd, rows, r, res.Meta.Efforts); err != nil {
+	if err := res.tune(e, m, adviser, rd, rows, r, res.Meta.Efforts); err != nil {
 		return nil, err
 	}
 	if res.File, err = encoder.Retuned(file, *meta); err != nil {
@@ -195,23 +219,26 @@ func speaks(e *encoder.Model, row *dataset.Row) bool {
 	return english(row) == e.Meta.English()
 }
 
-// tune fits the heads, with the stops of these efforts, if there are any.
-func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, r Recipe, stops []encoder.Effort) error {
+// tune fits the heads, with the stops of these efforts and with an adviser, if there are any.
+func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, adviser *encoder.Model, rd *reader, rows []dataset.Row, r Recipe, stops []encoder.Effort) error {
 	meta := &res.Meta
 	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
 	p := planOf(meta)
+	if adviser != nil {
+		p = p.advised()
+	}
 	for n, f := range p.efforts {
 		if f = (encoder.Effort{Name: f.Name, Short: f.Short, Medium: f.Medium, Together: f.Together}); stops != nil {
 			f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
 		}
 		meta.Efforts = append(meta.Efforts, f)
 	}
-	said, err := ask(e, m, rd, rows, meta.Efforts)
+	said, err := ask(e, m, adviser, rd, rows, meta.Efforts)
 	if err != nil {
 		return err
 	}
 	for _, h := range classifier.Heads() {
-		scale, outcomes, err := calibrateHead(h, rows, said, r, &p)
+		scale, outcomes, err := calibrateHead(h, rows, said, adviser != nil, &r, &p)
 		if err != nil && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
 			return nil // texts that say nothing of toxicity: that, and what comes after, stays with the classifier
 		}
@@ -219,20 +246,20 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, rd *reader
 			return err
 		}
 		meta.Decides, res.Tuning = append(meta.Decides, scale), append(res.Tuning, outcomes...)
-		for n, o := range outcomes {
+		for n, o := range outcomes[:len(p.efforts)] {
 			meta.Efforts[n].Heads = append(meta.Efforts[n].Heads, o.Asking)
 		}
 	}
 	return nil
 }
 
-// saying is what the encoder says of a row at an effort: of each head its highest logit, and the highest that it read to the end for; -Inf where
-// there is none.
-type saying struct{ asked, read [classifier.NumHeads]float32 }
-
 // ask reads all rows at all efforts.
-func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, stops []encoder.Effort) (said [][]saying, err error) {
-	for n, f := range planOf(&e.Meta).efforts {
+func ask(e *encoder.Model, m *classifier.Model, adviser *encoder.Model, rd *reader, rows []dataset.Row, stops []encoder.Effort) (said [][]classifier.Said, err error) {
+	p := planOf(&e.Meta)
+	if adviser != nil {
+		p = p.advised()
+	}
+	for n, f := range p.efforts {
 		// Only whom it asks matters here, and all texts are asked about alike; what it answers does not.
 		f.Short, f.Medium = "", ""
 		f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
@@ -241,8 +268,9 @@ func ask(e *encoder.Model, m *classifier.Model, rd *reader, rows []dataset.Row, 
 		if err != nil {
 			return nil, err
 		}
-		of := make([]saying, len(rows))
-		each(len(rows), func(i int) { of[i].asked, of[i].read = d.Asked(rd.read(rows[i].Text), audit.Output) })
+		d.Advised(adviser)
+		of := make([]classifier.Said, len(rows))
+		each(len(rows), func(i int) { of[i] = d.Asked(rd.read(rows[i].Text), audit.Output) })
 		said = append(said, of)
 	}
 	return said, nil
@@ -274,62 +302,100 @@ func wanted(row *dataset.Row, h classifier.Head, r *Recipe) (yes, known bool) {
 	return false, false
 }
 
-// calibrateHead fits one head.
-func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]saying, r Recipe, p *plan) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
-	var js []judged
-	for i := range rows {
-		yes, known := wanted(&rows[i], h, &r)
-		z := said[full][i].asked[h]
-		if math.IsInf(float64(z), 0) {
-			z = said[short][i].asked[h]
+// calibrateHead fits one head: what comes out is of each effort, and with an adviser then of each with its advice.
+func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]classifier.Said, advised bool, r *Recipe, p *plan) (scale encoder.Scale, outcomes []EncoderOutcome, err error) {
+	c := &headCalibration{h, rows, r, p}
+	alone, err := c.line(func(i int) float32 {
+		if z := said[full][i].Asked[h]; !math.IsInf(float64(z), 0) {
+			return z
 		}
-		if known && !math.IsInf(float64(z), 0) {
+		return said[short][i].Asked[h]
+	})
+	if err != nil {
+		return scale, nil, err
+	}
+	scale = encoder.Scale{Head: h.String(), A: alone.A, B: alone.B, Beside: unfitted[h].Beside}
+	for n := range p.efforts {
+		outcomes = append(outcomes, c.outcome(n, said[n], alone, func(s *classifier.Said) float32 { return s.Read[h] }))
+	}
+	if !advised {
+		return scale, outcomes, nil
+	}
+	if scale.Advised, err = c.line(func(i int) float32 { return said[full][i].Advised[h] }); err != nil {
+		return scale, nil, err
+	}
+	for n := range p.efforts {
+		out := c.outcome(n, said[n], scale.Advised, func(s *classifier.Said) float32 { return s.Advised[h] })
+		out.Advised = true
+		outcomes[n].Asking.Advice.Threshold, outcomes[n].Asking.Advice.FPR = out.Asking.Threshold, out.Asking.FPR
+		outcomes = append(outcomes, out)
+	}
+	return scale, outcomes, nil
+}
+
+// headCalibration fits a head to rows.
+type headCalibration struct {
+	h    classifier.Head
+	rows []dataset.Row
+	r    *Recipe
+	p    *plan
+}
+
+// line fits probabilities to logits of rows; too few are an error of KindInvalid.
+func (c *headCalibration) line(logit func(i int) float32) (encoder.Line, error) {
+	var js []judged
+	for i := range c.rows {
+		yes, known := wanted(&c.rows[i], c.h, c.r)
+		if z := logit(i); known && !math.IsInf(float64(z), 0) {
 			j := judged{}
-			if j.scores.Logits[h] = z; yes {
-				j.target[h] = 1
+			if j.scores.Logits[c.h] = z; yes {
+				j.target[c.h] = 1
 			}
 			js = append(js, j)
 		}
 	}
-	if yes := slices.ContainsFunc(js, func(j judged) bool { return j.target[h] > 0 }); len(js) < 50 || !yes {
-		return scale, nil, audit.E("train: calibrate encoder", audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in its languages", h))
+	if yes := slices.ContainsFunc(js, func(j judged) bool { return j.target[c.h] > 0 }); len(js) < 50 || !yes {
+		return encoder.Line{}, audit.E("train: calibrate encoder", audit.KindInvalid, fmt.Errorf("too little to calibrate with: want texts of split dev with and without %s, in its languages", c.h))
 	}
-	scale = encoder.Scale{Head: h.String(), Beside: unfitted[h].Beside}
-	scale.A, scale.B, _ = platt(js, h)
-	for n, f := range p.efforts {
-		out := EncoderOutcome{Head: h, Effort: f.Name, Asking: f.Heads[h]}
-		var ordinary, benign, right []float64
-		for i := range rows {
-			row := &rows[i]
-			yes, known := wanted(row, h, &r)
-			found := 0.0
-			if z := said[n][i].read[h]; !math.IsInf(float64(z), 0) {
-				found = scale.Probability(z)
-			}
-			switch brief := len(row.Text) <= classifier.ShortText; {
-			case !known:
-			case yes:
-				right = append(right, found)
-			case r.ordinary(row.Source) && brief == (n == short): // long ones have more sentences to be wrong about
-				ordinary = append(ordinary, found)
-				out.OrdinaryAsked += count(!math.IsInf(float64(said[n][i].asked[h]), 0))
-			case row.Skeleton != "":
-				benign = append(benign, found)
-			}
+	a, b, _ := platt(js, c.h)
+	return encoder.Line{A: a, B: b}, nil
+}
+
+// outcome chooses the threshold of an effort and tells what it finds, by one of the logits of each row.
+func (c *headCalibration) outcome(n int, said []classifier.Said, line encoder.Line, logit func(*classifier.Said) float32) EncoderOutcome {
+	f := &c.p.efforts[n]
+	out := EncoderOutcome{Head: c.h, Effort: f.Name, Asking: f.Heads[c.h]}
+	var ordinary, benign, right []float64
+	for i := range c.rows {
+		row := &c.rows[i]
+		yes, known := wanted(row, c.h, c.r)
+		found := 0.0
+		if z := logit(&said[i]); !math.IsInf(float64(z), 0) {
+			found = line.Probability(z)
 		}
-		a := &out.Asking
-		a.Threshold = 1
-		if bounds := r.EncoderFPR[f.Name]; int(h) < len(bounds) {
-			a.Threshold = thousandths(max(above(ordinary, bounds[h].Ordinary), above(benign, bounds[h].Benign), p.least(h)))
+		switch brief := len(row.Text) <= classifier.ShortText; {
+		case !known:
+		case yes:
+			right = append(right, found)
+		case c.r.ordinary(row.Source) && brief == (n == short): // long ones have more sentences to be wrong about
+			ordinary = append(ordinary, found)
+			out.OrdinaryAsked += count(!math.IsInf(float64(said[i].Asked[c.h]), 0))
+			out.OrdinaryAdvised += count(!math.IsInf(float64(said[i].Advised[c.h]), 0))
+		case row.Skeleton != "":
+			benign = append(benign, found)
 		}
-		out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
-		out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)
-		if len(ordinary) > 0 {
-			a.FPR = float64(out.OrdinaryFound) / float64(len(ordinary))
-		}
-		outcomes = append(outcomes, out)
 	}
-	return scale, outcomes, nil
+	a := &out.Asking
+	a.Threshold = 1
+	if bounds := c.r.EncoderFPR[f.Name]; int(c.h) < len(bounds) {
+		a.Threshold = thousandths(max(above(ordinary, bounds[c.h].Ordinary), above(benign, bounds[c.h].Benign), c.p.least(c.h)))
+	}
+	out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
+	out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)
+	if len(ordinary) > 0 {
+		a.FPR = float64(out.OrdinaryFound) / float64(len(ordinary))
+	}
+	return out
 }
 
 // languages that a model reads, in words.
@@ -356,11 +422,21 @@ func (r *EncoderResult) Card() string {
 	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced is set; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
-		if a.Named == unasked.Named {
+		if a.Named == unasked.Named || o.Advised {
 			continue
 		}
 		p("| %s | %s | %g, %g | %g, %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Threshold,
 			float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAsked, o.Ordinary))
+	}
+	if t.Adviser != "" {
+		p("\n## With advice\nWhere the encoder of other languages, version %s, is at hand, that reads English as well, what this one holds for likely enough is read by it, too, "+
+			"and their logits are added: nothing is found without it.\n\n| head | effort | asked above the logit | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|\n", t.Adviser)
+	}
+	for _, o := range r.Tuning {
+		if a := &o.Asking; o.Advised && a.Named != unasked.Named {
+			p("| %s | %s | %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Advice.Above, a.Threshold,
+				float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAdvised, o.Ordinary))
+		}
 	}
 	p("\n## Early exits\nWhere they and the classifier say too little together, no more is read.\n\n| effort | of | ordinary sentences asked about that are read on | ordinary texts with one | sentences above a threshold in the end that are not read on |\n|---|---|---|---|---|\n")
 	for _, o := range r.Stops {

@@ -136,11 +136,11 @@ func TestCalibrateEncoder(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows, recipe := read(t, "age.en", "disability.en", "voices.en", "ordinary.en"), DefaultRecipe()
-	once, err := Calibrate(file, m, rows, recipe, nil)
+	once, err := Calibrate(file, m, nil, rows, recipe, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, err := Calibrate(once.File, m, append(read(t, "unseen.en"), rows...), recipe, nil)
+	more, err := Calibrate(once.File, m, nil, append(read(t, "unseen.en"), rows...), recipe, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +174,10 @@ func TestCalibrateEncoder(t *testing.T) {
 	if card := once.Card(); !strings.Contains(card, once.Meta.Version) || !strings.Contains(card, "| thorough |") {
 		t.Errorf("the card says\n%s", card)
 	}
-	if _, err := Calibrate(file, m, rows[:20], recipe, nil); audit.KindOf(err) != audit.KindInvalid {
+	if _, err := Calibrate(file, m, nil, rows[:20], recipe, nil); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("twenty rows: %v", err)
 	}
-	if _, err := Calibrate(file[:100], m, rows, recipe, nil); audit.KindOf(err) != audit.KindInvalid {
+	if _, err := Calibrate(file[:100], m, nil, rows, recipe, nil); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -198,7 +198,7 @@ func TestCalibrateOthers(t *testing.T) {
 			dev++
 		}
 	}
-	once, err := Calibrate(file, m, append(read(t, "harm.de", "age.en", "unseen.de"), biased...), DefaultRecipe(), nil)
+	once, err := Calibrate(file, m, nil, append(read(t, "harm.de", "age.en", "unseen.de"), biased...), DefaultRecipe(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
