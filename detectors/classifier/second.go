@@ -150,8 +150,16 @@ func (d *Detector) of(ws *ways, text string, ts []token) (w, by *way) {
 // decides tells whether the encoder answers for a head.
 func (w *way) decides(h Head) bool { return int(h) < len(w.Heads) }
 
+// threshold is the probability above which the answer for a head that the encoder answers for is yes.
+func (w *way) threshold(h Head) float64 {
+	if w.by.adviser != nil {
+		return w.Heads[h].Advice.Threshold
+	}
+	return w.Heads[h].Threshold
+}
+
 // silent tells of a head that the encoder answers for that it never answers yes.
-func (w *way) silent(h Head) bool { return w.Heads[h].Threshold >= 1 }
+func (w *way) silent(h Head) bool { return w.threshold(h) >= 1 }
 
 // doubt is a sentence, or a window of a long one, with the classifier's answer for a head and, once it was asked, the encoder's.
 type doubt struct {
@@ -236,22 +244,16 @@ func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Se
 			x.said = b.ask(s.model, text, part, passage, w.InPassage, &x.prior)
 		}
 	}
-	a, scale, z := &w.Heads[h], &s.model.Meta.Decides[h], s.joint(h, x)
-	threshold := a.Threshold
-	if s.adviser != nil {
-		threshold = a.Advice.Threshold
+	scale, z := &s.model.Meta.Decides[h], s.joint(h, x)
+	if x.probability = scale.Probability(z); x.said.Early() || s.adviser != nil && float64(z) <= w.Heads[h].Advice.Above {
+		x.probability = min(x.probability, w.threshold(h)) // the answer is no
+		return
 	}
-	x.probability = scale.Probability(z)
-	switch {
-	case x.said.Early() || s.adviser != nil && float64(z) <= a.Advice.Above:
-		x.probability = min(x.probability, threshold)
-	case s.adviser != nil:
+	if s.adviser != nil {
 		x.advice = b.ask(s.adviser, text, part, passage, nil, nil)
 		x.probability = scale.Advised.Probability(s.joint(h, x))
-		x.yes = x.probability > threshold
-	default:
-		x.yes = x.probability > threshold
 	}
+	x.yes = x.probability > w.threshold(h)
 }
 
 // joint gives the logit of the encoder's answer, the classifier's and, if there is one, the adviser's together.

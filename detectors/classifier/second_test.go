@@ -33,15 +33,32 @@ func models(t testing.TB) (*classifier.Model, *encoder.Model) {
 func withEncoder(t testing.TB, effort string) *classifier.Detector {
 	t.Helper()
 	m, e := models(t)
-	others, err := encoder.ShippedOthers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := classifier.NewWithEncoder(m, effort, e, others)
+	return withEncoders(t, m, effort, e, others(t))
+}
+
+func withEncoders(t testing.TB, m *classifier.Model, effort string, es ...*encoder.Model) *classifier.Detector {
+	t.Helper()
+	d, err := classifier.NewWithEncoder(m, effort, es...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d
+}
+
+// others is the encoder of other languages, and the adviser of that of English.
+func others(t testing.TB) *encoder.Model {
+	t.Helper()
+	e, err := encoder.ShippedOthers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// englishVersion is what findings in English are signed with.
+func englishVersion(t testing.TB) string {
+	_, e := models(t)
+	return e.Meta.Version + "+" + others(t).Meta.Version + "-balanced"
 }
 
 func TestContractWithEncoder(t *testing.T) {
@@ -53,13 +70,12 @@ func TestContractWithEncoder(t *testing.T) {
 // What the encoder decided says so: its rule, its version, the whole sentence, the ground.
 func TestTheEncoderSignsWhatItDecides(t *testing.T) {
 	d := withEncoder(t, "balanced")
-	_, e := models(t)
 	const first, second = "The meeting was moved to Tuesday.", "The disabled are a burden on society and should not be allowed to have children."
 	for _, f := range detectortest.Findings(t, d, first+" "+second) {
 		if f.Ground == "" {
 			continue
 		}
-		if f.Rule != classifier.EncoderRule || f.RuleVersion != e.Meta.Version+"-balanced" || !strings.Contains(d.Info().Version, "/"+f.RuleVersion) || f.Score != 0 || f.Kind != "charter."+string(f.Ground) {
+		if f.Rule != classifier.EncoderRule || f.RuleVersion != englishVersion(t) || !strings.Contains(d.Info().Version, "/"+f.RuleVersion) || f.Score != 0 || f.Kind != "charter."+string(f.Ground) {
 			t.Errorf("%+v", f)
 		}
 		if int(f.Span.Start) != len(first)+1 || int(f.Span.End) != len(first)+1+len(second) {
@@ -74,21 +90,16 @@ func TestTheEncoderSignsWhatItDecides(t *testing.T) {
 
 // Of a sentence in another language its encoder decides, and signs; within one text each reads what it knows.
 func TestOtherLanguagesHaveAnEncoder(t *testing.T) {
-	_, e := models(t)
-	others, err := encoder.ShippedOthers()
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := withEncoder(t, "balanced")
+	d, ofEnglish, ofOthers := withEncoder(t, "balanced"), englishVersion(t), others(t).Meta.Version+"-balanced"
 	const english, german = "The disabled are a burden on society and should not be allowed to have children.", "Behinderte sind eine Last für die Gesellschaft und sollten keine Kinder bekommen dürfen."
 	for _, tc := range []struct{ text, version string }{
-		{german, others.Meta.Version}, {"Les handicapés sont un fardeau et ne devraient pas avoir d'enfants.", others.Meta.Version}, {english, e.Meta.Version},
+		{german, ofOthers}, {"Les handicapés sont un fardeau et ne devraient pas avoir d'enfants.", ofOthers}, {english, ofEnglish},
 	} {
 		found := false
 		for _, f := range detectortest.Findings(t, d, tc.text) {
 			if f.Ground != "" {
 				found = true
-				if f.Rule != classifier.EncoderRule || f.RuleVersion != tc.version+"-balanced" {
+				if f.Rule != classifier.EncoderRule || f.RuleVersion != tc.version {
 					t.Errorf("%q: signed by %s, version %s", tc.text, f.Rule, f.RuleVersion)
 				}
 			}
@@ -97,13 +108,13 @@ func TestOtherLanguagesHaveAnEncoder(t *testing.T) {
 			t.Errorf("%q: nothing found", tc.text)
 		}
 	}
-	for text, version := range map[string]string{"Der Termin wurde auf Dienstag verlegt. " + english: e.Meta.Version, "The meeting was moved to Tuesday. " + german: others.Meta.Version} {
+	for text, version := range map[string]string{"Der Termin wurde auf Dienstag verlegt. " + english: ofEnglish, "The meeting was moved to Tuesday. " + german: ofOthers} {
 		fs := detectortest.Findings(t, d, text)
 		if len(fs) == 0 {
 			t.Errorf("%q: nothing found", text)
 		}
 		for _, f := range fs {
-			if f.RuleVersion != version+"-balanced" {
+			if f.RuleVersion != version {
 				t.Errorf("%q: signed by %s, version %s", text, f.Rule, f.RuleVersion)
 			}
 		}
@@ -226,20 +237,17 @@ func TestTheEncoderFindsASentenceInALongAnswer(t *testing.T) {
 // Where an early exit stops, the answer is no, however sure the exit itself is: stops may lie where it would be yes.
 func TestWhatIsStoppedAtIsNotFound(t *testing.T) {
 	m, whole := models(t)
-	file, err := os.ReadFile("encoder/model.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
 	meta := whole.Meta
 	meta.Efforts = slices.Clone(meta.Efforts)
 	for i := range meta.Efforts {
 		first := slices.Repeat([]encoder.Stop{{Below: 1e9}}, len(meta.Decides))
 		meta.Efforts[i].Alone = slices.Repeat(encoder.Stops{first}, meta.Exits)
 	}
-	if file, err = encoder.Retuned(file, meta); err != nil {
+	retuned, err := encoder.Retuned(file(t), meta)
+	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := encoder.Decode(file)
+	e, err := encoder.Decode(retuned)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -491,6 +499,59 @@ func TestTheEncoderLeavesAloneWhatItCannotRead(t *testing.T) {
 	if found == 0 {
 		t.Error("nothing was found at all")
 	}
+}
+
+// The encoder of English finds nothing that its adviser was not asked about, or does not agree to; without the one that it was calibrated with it decides alone.
+func TestTheEncoderTakesAdvice(t *testing.T) {
+	m, e := models(t)
+	const biased = "The disabled are a burden on society and should not be allowed to have children."
+	decided := func(d *classifier.Detector) bool {
+		return slices.ContainsFunc(detectortest.Findings(t, d, biased), func(f audit.Finding) bool { return f.Rule == classifier.EncoderRule })
+	}
+	if e.Meta.Adviser != others(t).Meta.Version {
+		t.Fatalf("the encoder of English was calibrated with adviser %s, the program has %s", e.Meta.Adviser, others(t).Meta.Version)
+	}
+	changed := func(change func(a *encoder.Asking)) *encoder.Model {
+		e, err := encoder.Decode(file(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range e.Meta.Efforts {
+			for h := range f.Heads {
+				change(&f.Heads[h])
+			}
+		}
+		return e
+	}
+	for name, tc := range map[string]struct {
+		e     *encoder.Model
+		found bool
+	}{
+		"as it ships":  {e, true},
+		"not asked":    {changed(func(a *encoder.Asking) { a.Advice.Above = 1e3 }), false},
+		"never agrees": {changed(func(a *encoder.Asking) { a.Advice.Threshold = 1 }), false},
+		"alone never":  {changed(func(a *encoder.Asking) { a.Threshold = 1 }), true},
+	} {
+		if d := withEncoders(t, m, "balanced", tc.e, others(t)); decided(d) != tc.found {
+			t.Errorf("%s: found %v", name, !tc.found)
+		}
+	}
+	stranger := changed(func(a *encoder.Asking) { a.Advice.Threshold = 1 })
+	stranger.Meta.Adviser = "another"
+	for name, d := range map[string]*classifier.Detector{"no adviser": withEncoders(t, m, "balanced", e), "another adviser": withEncoders(t, m, "balanced", stranger, others(t))} {
+		if !decided(d) || strings.Contains(d.Info().Version, "+") {
+			t.Errorf("%s: found %v, version %s", name, decided(d), d.Info().Version)
+		}
+	}
+}
+
+func file(t testing.TB) []byte {
+	t.Helper()
+	file, err := os.ReadFile("encoder/model.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestAnEncoderOfAnotherClassifierIsRefused(t *testing.T) {
