@@ -273,9 +273,7 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 			if top.said != nil {
 				f.Rule, f.RuleVersion = EncoderRule, top.by.by.version()
 				f.Span = in.NormalSpan(side, int(ts[0].start), int(ts[len(ts)-1].end)) // it says nothing of parts
-				if top.by.by.tellsGrounds() {
-					grounds = func([]token) []audit.Ground { return top.said.Grounds() }
-				}
+				grounds = func([]token) []audit.Ground { return top.said.Grounds() }
 			}
 			if Head(h) != Bias {
 				f.Kind = Head(h).kind()
@@ -375,7 +373,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 					open[h].add(x)
 				}
 				if p, yes = x.probability, false; x.said != nil {
-					if gs := x.said.Grounds(); gs != nil && by.by.tellsGrounds() {
+					if gs := x.said.Grounds(); gs != nil {
 						grounds = func([]token) []audit.Ground { return gs }
 					}
 				} else {

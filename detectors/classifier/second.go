@@ -83,9 +83,6 @@ func NewWithEncoder(m *Model, effort string, es ...*encoder.Model) (*Detector, e
 	return d, nil
 }
 
-// tellsGrounds is false where the classifier tells the ground better: the encoder of other languages is right in .28 of what it finds, the classifier in .70.
-func (s *second) tellsGrounds() bool { return s.model.Meta.English() }
-
 func (s *second) version() string {
 	if s.adviser != nil {
 		return s.model.Meta.Version + "+" + s.adviser.Meta.Version + "-" + s.effort

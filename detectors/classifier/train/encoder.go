@@ -60,11 +60,14 @@ var efforts = []encoder.Effort{
 	}},
 	{Name: "thorough", Short: shortEffort, Together: true, Heads: thorough},
 	{Name: "full", Short: shortEffort, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, inPassage(-never, -never), inPassage(-never, -never), inPassage(-never, -never), unasked}},
-	{Name: shortEffort, Together: true, Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -4, Logit: -10.3}, Unnamed: encoder.Doubt{First: -4, Logit: -10.3}, Context: -2},
-		alike(-4, -3.6), inPassage(-4, -4.9), inPassage(-4, -6.1), inPassage(-4, -5.8), unasked,
-	}},
-	{Name: mediumEffort, Together: true, Heads: thorough},
+	{Name: shortEffort, Together: true, Heads: wideDoors},
+	{Name: mediumEffort, Together: true, Heads: wideDoors},
+}
+
+// wideDoors ask about what the classifier is not sure of.
+var wideDoors = []encoder.Asking{
+	{Named: encoder.Doubt{First: -4, Logit: -10.3}, Unnamed: encoder.Doubt{First: -4, Logit: -10.3}, Context: -2},
+	alike(-4, -3.6), inPassage(-4, -4.9), inPassage(-4, -6.1), inPassage(-4, -5.8), unasked,
 }
 
 // unfitted are the heads with what the classifier's logit counts beside the encoder's: the two are wrong about other texts. Of harm it knows little.
@@ -73,17 +76,17 @@ var unfitted = [classifier.NumHeads]encoder.Scale{classifier.Bias: {Beside: 0.25
 // effortsOfOthers are those of the encoder of other languages, in the same order. There the classifier knows little: with the doors of English .53 of the biased
 // texts of dev were found by medium and .30 by balanced, .66 by full. So they are wide, and the early exits, which know more, keep the cost down.
 var effortsOfOthers = []encoder.Effort{
-	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: together(-2, -8)},
-	{Name: "thorough", Short: shortEffort, Together: true, Heads: together(-4, -10.3)},
+	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: together(-2, -8, 0)},
+	{Name: "thorough", Short: shortEffort, Together: true, Heads: together(-4, -10.3, 0)},
 	efforts[full],
-	efforts[short],
-	{Name: mediumEffort, Together: true, Heads: together(-4, -10.3)},
+	{Name: shortEffort, Together: true, Heads: together(-never, -never, -2)}, // the first exit takes as long as the classifier's network
+	{Name: mediumEffort, Together: true, Heads: together(-4, -10.3, 0)},
 }
 
-// together asks from a doubt about bias on, for all heads together.
-func together(first, logit float64) []encoder.Asking {
+// together asks from a doubt about bias on, for all heads together, and about bias again in the passage from a logit on.
+func together(first, logit, context float64) []encoder.Asking {
 	bias := alike(first, logit)
-	bias.Context = 0
+	bias.Context = context
 	return []encoder.Asking{bias, alike(-0.5, -3), inPassage(-0.5, -3), inPassage(-0.5, -3), inPassage(-0.5, -3), unasked}
 }
 
@@ -414,9 +417,9 @@ func (r *EncoderResult) Card() string {
 	english := t.English()
 	p("# Model card: %s, version %s\n\n", t.Name, t.Version)
 	p("%s. %d layers of %d numbers, weights of a byte; %d bytes. Written by `tools/train/export.py` and `evenhand train --encoder`, calibrated with classifier %s.\n\n", t.Trained, t.Layers, t.Width, len(r.File), t.Classifier)
-	p("It decides sentences in %s that the classifier is in doubt about or holds for biased, toxic or harmful, %s. For flags that people or rules look at; "+
+	p("It decides sentences in %s that the classifier is in doubt about or holds for biased, toxic or harmful, and tells the ground of bias. For flags that people or rules look at; "+
 		"not for decisions about persons, and not a measure of a language model's character. Data and licences: the classifier's card, [model.md](../model.md).\n\n",
-		languages(t), map[bool]string{true: "and tells the ground of bias", false: "while the classifier tells the ground of bias"}[english])
+		languages(t))
 	p("## What calibration saw\nRows of split dev in %s, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text that nothing was learnt from (`%s`).\n\n",
 		languages(t), map[bool]string{true: "tools/train/ordinary.py", false: "tools/train/ordinary_others.py"}[english])
 	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced is set; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText)

@@ -218,7 +218,7 @@ func TestCalibrateOthers(t *testing.T) {
 			}
 		}
 	}
-	if card := once.Card(); !strings.Contains(card, "in de, es, fr") || !strings.Contains(card, "while the classifier tells the ground") || strings.Contains(card, "## Other languages") {
+	if card := once.Card(); !strings.Contains(card, "in de, es, fr") || strings.Contains(card, "## Other languages") {
 		t.Errorf("the card says\n%s", card)
 	}
 }
