@@ -54,14 +54,14 @@ classifier: ## the classifier, from labels and the teacher's (after `make vector
 encoder: ## distil the teacher into the encoder that ships, and calibrate it (after `make teacher classifier`; three quarters of an hour with AMX)
 	@tools/train/run.sh encoder
 
-others: ## the encoder of other languages than English, and calibrate it with the classifier (an hour and a half without AMX)
+others: ## the encoder of other languages than English, and calibrate it and that of English, which asks it for advice (after `make classifier`; an hour and three quarters without AMX)
 	@tools/train/run.sh others
 
 vectors: ## vectors of single words from the encoder, for `evenhand train --vectors` (minutes)
 	@tools/train/run.sh vectors
 
 models: ## all that is learnt, anew: vectors, teacher, classifier, encoders, one after the other (three hours with AMX)
-	@for step in vectors "" classifier encoder others; do tools/train/run.sh $$step || exit; done
+	@for step in vectors "" classifier others encoder; do tools/train/run.sh $$step || exit; done
 
 crash: engine ## kill, pause, cut and hide everything under load and prove that nothing is lost or doubled (2 minutes; LONG=1: 60)
 	@LONG=$(LONG) tools/crash.sh

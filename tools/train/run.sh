@@ -10,7 +10,9 @@
 # With the argument "further" and files of new texts the encoder that ships learns from these, too, between two whole runs, and is calibrated
 # anew. Forty minutes without AMX. A classifier or teacher is not needed.
 # With the argument "others" it trains the encoder of other languages than English and has it calibrated with the classifier that is there:
-# detectors/classifier/encoder/others.bin. An hour and a half without AMX; Maven fetches ordinary text. "calibrate-others" calibrates that anew.
+# detectors/classifier/encoder/others.bin, and after it that of English, which asks it for advice. An hour and three quarters without AMX; Maven fetches
+# ordinary text. "calibrate-others" calibrates both anew. "further-others" takes the one that ships through ITEMS (130000) of all items, new ones among
+# them, once more, and calibrates both. An hour and a half without AMX.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -26,6 +28,7 @@ if ! cmp -s tools/train/requirements.txt "$out/venv/requirements.txt"; then # a 
   "$out/venv/bin/pip" install --quiet -r tools/train/requirements.txt
   cp tools/train/requirements.txt "$out/venv/"
 fi
+version() { tail -c 32 "$1" | od -An -tx1 | tr -d ' \n' | head -c 12; } # of a model file
 python() { "$out/venv/bin/python" "tools/train/$@"; }
 if [ "${1:-}" = vectors ]; then
   python vectors.py "${data[@]}" --out "$out/vectors.bin"
@@ -37,8 +40,11 @@ encoder=detectors/classifier/encoder/model.bin
 ordinary_others=build/ordinary/others.jsonl
 others=detectors/classifier/encoder/others.bin
 [[ "${1:-}" != *others ]] || [ -e "$ordinary_others" ] || python ordinary_others.py --out "$ordinary_others" --left build/ordinary/others-left.jsonl
-calibrate_others() { exec go run ./cmd/evenhand train "${data[@]}" "$ordinary_others" --encoder "$1" --out "$others"; }
 calibrate() { exec go run ./cmd/evenhand train "${data[@]}" "$ordinary" --encoder "$1" --out "$encoder"; }
+calibrate_others() {
+  go run ./cmd/evenhand train "${data[@]}" "$ordinary_others" --encoder "$1" --out "$others"
+  calibrate "$encoder" # it knows the advice of one version
+}
 learn=("${data[@]}" --out "$out" --seed "${SEED:-1}" ${SAMPLE:+--sample "$SAMPLE"} ${PASSES:+--passes "$PASSES"})
 if [ "${1:-}" = classifier ]; then
   texts=$out/labels.jsonl
@@ -51,9 +57,14 @@ if [ "${1:-}" = classifier ]; then
 fi
 [ "${1:-}" != calibrate ] || calibrate "$encoder"
 [ "${1:-}" != calibrate-others ] || calibrate_others "$others"
-if [ "${1:-}" = others ]; then
-  python others.py "${data[@]}" --out "$out" --seed "${SEED:-1}" --ordinary "$ordinary" --ordinary-others "$ordinary_others"
-  python export.py "$out/others.npz" --pieces "$out/others.txt" --name others --out "$out/others.bin" --golden detectors/classifier/encoder/testdata/others
+if [ "${1:-}" = others ] || [ "${1:-}" = further-others ]; then
+  further=() more=
+  if [ "$1" = further-others ]; then
+    further=(--further "$others" --sample "${ITEMS:-130000}")
+    more=", and from version $(version "$others") taken further with these and what came to them since (tools/train/others.py --further)"
+  fi
+  python others.py "${data[@]}" --out "$out" --seed "${SEED:-1}" --ordinary "$ordinary" --ordinary-others "$ordinary_others" "${further[@]}"
+  python export.py "$out/others.npz" --pieces "$out/others.txt" --name others --trained "$more" --out "$out/others.bin" --golden detectors/classifier/encoder/testdata/others
   calibrate_others "$out/others.bin"
 fi
 if [ "${1:-}" = encoder ] || [ "${1:-}" = further ]; then
@@ -61,9 +72,8 @@ if [ "${1:-}" = encoder ] || [ "${1:-}" = further ]; then
   if [ "$1" = encoder ]; then
     python student.py "${learn[@]}" --ordinary "$ordinary" --teacher "$out/teacher.npz" --labels "$out/labels.jsonl"
   else
-    was=$(tail -c 32 "$encoder" | od -An -tx1 | tr -d ' \n' | head -c 12)
     python further.py "${learn[@]}" --ordinary "$ordinary" --new "${@:2}"
-    more=", and from version $was taken further with ${*:2} (tools/train/further.py)"
+    more=", and from version $(version "$encoder") taken further with ${*:2} (tools/train/further.py)"
   fi
   python export.py "$out/student.npz" --trained "$more" --out "$out/encoder.bin" --golden detectors/classifier/encoder/testdata
   calibrate "$out/encoder.bin"

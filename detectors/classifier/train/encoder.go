@@ -46,7 +46,7 @@ func inPassage(first, logit float64) encoder.Asking {
 // The places in efforts of the one that asks about everything, and of short: what full does not ask about for a head, that does.
 const full, short = 2, 3
 
-// The efforts of short responses and of medium ones; the greatest efforts are thorough enough for the latter.
+// The efforts of short responses and of medium ones; the greatest asks about everything in these, too.
 const shortEffort, mediumEffort = "short", "medium"
 
 // efforts are what the encoder may cost, the cheapest first; then that for short responses, where it is asked in two of five ordinary ones and one
@@ -58,7 +58,7 @@ var efforts = []encoder.Effort{
 		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
 		inPassage(0.9, 0.5), inPassage(0.9, 0.5), inPassage(0.9, 0.5), unasked,
 	}},
-	{Name: "thorough", Short: shortEffort, Together: true, Heads: thorough},
+	{Name: "thorough", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: thorough},
 	{Name: "full", Short: shortEffort, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, inPassage(-never, -never), inPassage(-never, -never), inPassage(-never, -never), unasked}},
 	{Name: shortEffort, Together: true, Heads: wideDoors},
 	{Name: mediumEffort, Together: true, Heads: wideDoors},
@@ -324,8 +324,11 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]classifier.Sa
 	if !advised {
 		return scale, outcomes, nil
 	}
-	if scale.Advised, err = c.line(func(i int) float32 { return said[full][i].Advised[h] }); err != nil {
-		return scale, nil, err
+	if scale.Advised, err = c.line(func(i int) float32 { return said[full][i].Advised[h] }); err != nil { // a head that full does not ask about
+		for n := range outcomes {
+			outcomes[n].Asking.Advice = encoder.Advice{Above: never, Threshold: 1}
+		}
+		return scale, outcomes, nil
 	}
 	for n := range p.efforts {
 		out := c.outcome(n, said[n], scale.Advised, func(s *classifier.Said) float32 { return s.Advised[h] })
@@ -422,7 +425,7 @@ func (r *EncoderResult) Card() string {
 		languages(t))
 	p("## What calibration saw\nRows of split dev in %s, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text that nothing was learnt from (`%s`).\n\n",
 		languages(t), map[bool]string{true: "tools/train/ordinary.py", false: "tools/train/ordinary_others.py"}[english])
-	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced is set; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText)
+	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced or thorough is set; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText)
 	for _, o := range r.Tuning {
 		a := &o.Asking
 		if a.Named == unasked.Named || o.Advised {

@@ -182,6 +182,62 @@ func TestCalibrateEncoder(t *testing.T) {
 	}
 }
 
+// With an adviser an encoder is calibrated alone and with its advice; what is never asked about for a head gets none.
+func TestCalibrateWithAdvice(t *testing.T) {
+	file, err := os.ReadFile("../encoder/model.bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := classifier.Shipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	adviser, err := encoder.ShippedOthers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := slices.DeleteFunc(read(t, "voices.en", "age.en", "harm.en", "hallucination_indicator.en"), func(row dataset.Row) bool { return row.Split != "dev" })
+	recipe := DefaultRecipe()
+	res, err := Calibrate(file, m, adviser, dev, recipe, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Meta.Adviser != adviser.Meta.Version {
+		t.Errorf("adviser %q, want %s", res.Meta.Adviser, adviser.Meta.Version)
+	}
+	last := classifier.Head(len(res.Meta.Decides) - 1)
+	if last != classifier.Heads()[classifier.NumHeads-1] {
+		t.Fatalf("%d heads answer, want all: the texts tell of each", last+1)
+	}
+	for n, f := range res.Meta.Efforts {
+		for h, a := range f.Heads {
+			never := classifier.Head(h) == last
+			if scale := res.Meta.Decides[h]; a.Advice.Threshold <= 0 || never != (a.Advice.Threshold == 1) || never == (scale.Advised.A > 0) {
+				t.Errorf("%s of %s: %+v by %+v", scale.Head, f.Name, a.Advice, scale.Advised)
+			}
+			if want := advisedAbove[efforts[n].Name][min(h, 2)]; !never && a.Advice.Above != want {
+				t.Errorf("%s: asked above %v, want %v", f.Name, a.Advice.Above, want)
+			}
+		}
+	}
+	advised := 0
+	for _, o := range res.Tuning {
+		if !o.Advised {
+			continue
+		}
+		advised++
+		if o.True == 0 || float64(o.BenignOnes) > recipe.EncoderFPR[o.Effort][o.Head].Benign*float64(o.Benign) {
+			t.Errorf("%+v", o)
+		}
+	}
+	if advised != len(efforts)*int(last) {
+		t.Errorf("%d outcomes with advice", advised)
+	}
+	if card := res.Card(); !strings.Contains(card, "## With advice") || !strings.Contains(card, adviser.Meta.Version) {
+		t.Errorf("the card says\n%s", card)
+	}
+}
+
 // The encoder of other languages is calibrated by their rows alone, with doors and thresholds of its own.
 func TestCalibrateOthers(t *testing.T) {
 	file, err := os.ReadFile("../encoder/others.bin")
