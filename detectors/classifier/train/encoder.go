@@ -50,7 +50,7 @@ const full, short = 2, 3
 const shortEffort, mediumEffort = "short", "medium"
 
 // efforts are what the encoder may cost, the cheapest first; then that for short responses, where it is asked in two of five ordinary ones and one
-// in 200 of those that it finds something in is missed; last that for medium ones: thorough, but surer of what it finds. In long texts the first early exit hears of
+// in 200 of those that it finds something in is missed; last that for medium ones: as wide, but surer of what it finds. In long texts the first early exit hears of
 // one in five ordinary ones or of one in three; what is read beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
 	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Heads: []encoder.Asking{
