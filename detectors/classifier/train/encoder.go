@@ -242,7 +242,7 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, adviser *e
 	}
 	for _, h := range classifier.Heads() {
 		scale, outcomes, err := calibrateHead(h, rows, said, adviser != nil, &r, &p)
-		if err != nil && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
+		if err != nil && len(outcomes) == 0 && h != classifier.Bias && audit.KindOf(err) == audit.KindInvalid {
 			return nil // texts that say nothing of toxicity: that, and what comes after, stays with the classifier
 		}
 		if err != nil {
@@ -324,11 +324,14 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]classifier.Sa
 	if !advised {
 		return scale, outcomes, nil
 	}
-	if scale.Advised, err = c.line(func(i int) float32 { return said[full][i].Advised[h] }); err != nil { // a head that full does not ask about
+	if p.efforts[full].Heads[h].Named == unasked.Named {
 		for n := range outcomes {
 			outcomes[n].Asking.Advice = encoder.Advice{Above: never, Threshold: 1}
 		}
 		return scale, outcomes, nil
+	}
+	if scale.Advised, err = c.line(func(i int) float32 { return said[full][i].Advised[h] }); err != nil {
+		return scale, outcomes, err
 	}
 	for n := range p.efforts {
 		out := c.outcome(n, said[n], scale.Advised, func(s *classifier.Said) float32 { return s.Advised[h] })

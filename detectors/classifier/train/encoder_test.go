@@ -196,7 +196,7 @@ func TestCalibrateWithAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dev := slices.DeleteFunc(read(t, "voices.en", "age.en", "harm.en", "hallucination_indicator.en"), func(row dataset.Row) bool { return row.Split != "dev" })
+	dev := slices.DeleteFunc(read(t, "voices.en", "veiled.en", "harm.en", "hallucination_indicator.en"), func(row dataset.Row) bool { return row.Split != "dev" })
 	recipe := DefaultRecipe()
 	res, err := Calibrate(file, m, adviser, dev, recipe, nil)
 	if err != nil {
