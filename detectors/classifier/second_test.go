@@ -243,7 +243,7 @@ func TestWhatIsStoppedAtIsNotFound(t *testing.T) {
 		first := slices.Repeat([]encoder.Stop{{Below: 1e9}}, len(meta.Decides))
 		meta.Efforts[i].Alone = slices.Repeat(encoder.Stops{first}, meta.Exits)
 	}
-	retuned, err := encoder.Retuned(file(t), meta)
+	retuned, err := encoder.Retuned(englishFile(t), meta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -512,7 +512,7 @@ func TestTheEncoderTakesAdvice(t *testing.T) {
 		t.Fatalf("the encoder of English was calibrated with adviser %s, the program has %s", e.Meta.Adviser, others(t).Meta.Version)
 	}
 	changed := func(change func(a *encoder.Asking)) *encoder.Model {
-		e, err := encoder.Decode(file(t))
+		e, err := encoder.Decode(englishFile(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -545,7 +545,7 @@ func TestTheEncoderTakesAdvice(t *testing.T) {
 	}
 }
 
-func file(t testing.TB) []byte {
+func englishFile(t testing.TB) []byte {
 	t.Helper()
 	file, err := os.ReadFile("encoder/model.bin")
 	if err != nil {
