@@ -10,7 +10,6 @@ import (
 
 	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/classifier/dataset"
-	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 	"github.com/evenhand/evenhand/detectors/classifier/train"
 )
 
@@ -101,15 +100,9 @@ func (cmd *trainCmd) calibrate(s classifierSettings, rows []dataset.Row, r train
 	if err != nil {
 		return fmt.Errorf("--encoder: %w", err)
 	}
-	e, err := encoder.Decode(file)
+	adviser, err := s.loadOthers()
 	if err != nil {
-		return fmt.Errorf("--encoder %s: %w", cmd.Encoder, err)
-	}
-	var adviser *encoder.Model
-	if e.Meta.English() {
-		if adviser, err = s.loadOthers(); err != nil {
-			return err
-		}
+		return err
 	}
 	res, err := train.Calibrate(file, m, adviser, rows, r, std.progress)
 	if err != nil {

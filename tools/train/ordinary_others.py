@@ -18,7 +18,9 @@ import subprocess
 import tempfile
 import zipfile
 
-LANGUAGES, VERSION = ("de", "es", "fr", "it", "nl", "pl", "pt"), "6.6"
+from e5 import LANGUAGES
+
+VERSION = "6.6"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 SHORTEST, LONGEST, MOST = 30, 400, 2000  # characters of a sentence, sentences of a language and split
 PASSAGE = 8  # sentences

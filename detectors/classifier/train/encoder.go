@@ -98,11 +98,15 @@ type plan struct {
 }
 
 // planOf an encoder: harm is found where it is likelier than not; in other languages, where it is rare among what calibrates, from a lower probability on.
-func planOf(t *encoder.Meta) plan {
-	if t.English() {
-		return plan{efforts, readOn, 0.5}
+func planOf(t *encoder.Meta, adviser *encoder.Model) plan {
+	p := plan{efforts, readOn, 0.5}
+	if !t.English() {
+		p = plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, 0.3}
 	}
-	return plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, 0.3}
+	if adviser != nil {
+		return p.advised()
+	}
+	return p
 }
 
 // advised is the plan with what an adviser is asked about.
@@ -153,7 +157,7 @@ type EncoderOutcome struct {
 }
 
 // Calibrate fits probabilities and thresholds of an encoder to the rows of split dev in its languages, those of the recipe's unseen sources apart: it has
-// learnt from all others. An encoder without early exits gets them, learnt from these. With an adviser, which may be nil, its advice is calibrated, too.
+// learnt from all others. An encoder without early exits gets them, learnt from these. With an adviser, which may be nil, the advice to one of English is calibrated, too.
 // log may be nil. Too few rows are an error of KindInvalid.
 func Calibrate(file []byte, m *classifier.Model, adviser *encoder.Model, rows []dataset.Row, r Recipe, log func(format string, args ...any)) (*EncoderResult, error) {
 	if log == nil {
@@ -162,6 +166,9 @@ func Calibrate(file []byte, m *classifier.Model, adviser *encoder.Model, rows []
 	e, err := encoder.Decode(file)
 	if err != nil {
 		return nil, err
+	}
+	if !e.Meta.English() {
+		adviser = nil
 	}
 	rd, err := newReader()
 	if err != nil {
@@ -226,10 +233,7 @@ func speaks(e *encoder.Model, row *dataset.Row) bool {
 func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, adviser *encoder.Model, rd *reader, rows []dataset.Row, r Recipe, stops []encoder.Effort) error {
 	meta := &res.Meta
 	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
-	p := planOf(meta)
-	if adviser != nil {
-		p = p.advised()
-	}
+	p := planOf(meta, adviser)
 	for n, f := range p.efforts {
 		if f = (encoder.Effort{Name: f.Name, Short: f.Short, Medium: f.Medium, Together: f.Together}); stops != nil {
 			f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
@@ -258,10 +262,7 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, adviser *e
 
 // ask reads all rows at all efforts.
 func ask(e *encoder.Model, m *classifier.Model, adviser *encoder.Model, rd *reader, rows []dataset.Row, stops []encoder.Effort) (said [][]classifier.Said, err error) {
-	p := planOf(&e.Meta)
-	if adviser != nil {
-		p = p.advised()
-	}
+	p := planOf(&e.Meta, adviser)
 	for n, f := range p.efforts {
 		// Only whom it asks matters here, and all texts are asked about alike; what it answers does not.
 		f.Short, f.Medium = "", ""

@@ -126,8 +126,10 @@ func read(t *testing.T, names ...string) (rows []dataset.Row) {
 	return rows
 }
 
-func TestCalibrateEncoder(t *testing.T) {
-	file, err := os.ReadFile("../encoder/model.bin")
+// shipped gives an encoder's file and the classifier.
+func shipped(t *testing.T, name string) ([]byte, *classifier.Model) {
+	t.Helper()
+	file, err := os.ReadFile("../encoder/" + name + ".bin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +137,11 @@ func TestCalibrateEncoder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return file, m
+}
+
+func TestCalibrateEncoder(t *testing.T) {
+	file, m := shipped(t, "model")
 	rows, recipe := read(t, "age.en", "disability.en", "voices.en", "ordinary.en"), DefaultRecipe()
 	once, err := Calibrate(file, m, nil, rows, recipe, nil)
 	if err != nil {
@@ -184,14 +191,7 @@ func TestCalibrateEncoder(t *testing.T) {
 
 // With an adviser an encoder is calibrated alone and with its advice; what is never asked about for a head gets none.
 func TestCalibrateWithAdvice(t *testing.T) {
-	file, err := os.ReadFile("../encoder/model.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := classifier.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, m := shipped(t, "model")
 	adviser, err := encoder.ShippedOthers()
 	if err != nil {
 		t.Fatal(err)
@@ -240,14 +240,7 @@ func TestCalibrateWithAdvice(t *testing.T) {
 
 // The encoder of other languages is calibrated by their rows alone, with doors and thresholds of its own.
 func TestCalibrateOthers(t *testing.T) {
-	file, err := os.ReadFile("../encoder/others.bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := classifier.Shipped()
-	if err != nil {
-		t.Fatal(err)
-	}
+	file, m := shipped(t, "others")
 	biased, dev := read(t, "pairs.de"), 0
 	for _, row := range biased {
 		if row.Split == "dev" {

@@ -77,7 +77,7 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 		}
 	})
 	res.Stops = nil
-	p := planOf(&res.Meta)
+	p := planOf(&res.Meta, nil)
 	for n := range res.Meta.Efforts {
 		f := &res.Meta.Efforts[n]
 		c := newChoice(f, res.Meta.Decides, rows, readings, n == short, r)
