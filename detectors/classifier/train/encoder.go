@@ -157,7 +157,7 @@ type EncoderOutcome struct {
 }
 
 // Calibrate fits probabilities and thresholds of an encoder to the rows of split dev in its languages, those of the recipe's unseen sources apart: it has
-// learnt from all others. An encoder without early exits gets them, learnt from these. With an adviser, which may be nil, the advice to one of English is calibrated, too.
+// learnt from all others. An encoder without early exits gets them, learnt from these. With an adviser, which may be nil, the advice to one of English is calibrated, too, unless the rows are too few for it.
 // log may be nil. Too few rows are an error of KindInvalid.
 func Calibrate(file []byte, m *classifier.Model, adviser *encoder.Model, rows []dataset.Row, r Recipe, log func(format string, args ...any)) (*EncoderResult, error) {
 	if log == nil {
@@ -205,7 +205,13 @@ func Calibrate(file []byte, m *classifier.Model, adviser *encoder.Model, rows []
 	log("choosing where early exits stop")
 	res.stop(e, m, rd, rows, &r) // chosen by what is found without early exits; then all once more, with them
 	log("calibrating with them")
-	if err := res.tune(e, m, adviser, rd, rows, r, res.Meta.Efforts); err != nil {
+	err = res.tune(e, m, adviser, rd, rows, r, res.Meta.Efforts)
+	if adviser != nil && audit.KindOf(err) == audit.KindInvalid {
+		log("without advice, for there is too little to calibrate that with: %v", err)
+		meta.Adviser = ""
+		err = res.tune(e, m, nil, rd, rows, r, res.Meta.Efforts)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if res.File, err = encoder.Retuned(file, *meta); err != nil {

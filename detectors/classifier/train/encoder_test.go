@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -235,6 +236,11 @@ func TestCalibrateWithAdvice(t *testing.T) {
 	}
 	if card := res.Card(); !strings.Contains(card, "## With advice") || !strings.Contains(card, adviser.Meta.Version) {
 		t.Errorf("the card says\n%s", card)
+	}
+	told := ""
+	few, err := Calibrate(file, m, adviser, read(t, "age.en"), recipe, func(format string, args ...any) { told += fmt.Sprintf(format, args...) + "\n" })
+	if err != nil || few.Meta.Adviser != "" || !strings.Contains(told, "without advice") || strings.Contains(few.Card(), "## With advice") {
+		t.Errorf("few rows: adviser %q, %v; it told\n%s", few.Meta.Adviser, err, told)
 	}
 }
 
