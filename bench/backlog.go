@@ -21,7 +21,7 @@ import (
 
 // produce sends n events and returns the times of their acknowledgement when acked is not nil.
 func produce(ctx context.Context, brokers string, o options, each func(i int)) error {
-	ts, err := texts(o.dir)
+	ts, err := texts(o)
 	if err != nil {
 		return err
 	}

@@ -10,25 +10,37 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// texts gives some thousand texts of about 2 KB, the same in every run.
-func texts(dir string) ([]string, error) {
+// textSize is about the size of each text in bytes.
+const textSize = 2048
+
+// texts gives texts of about 2 KB, the same in every run. Few of them come twice in a batch, so that what is remembered of one helps little with the next.
+func texts(o options) ([]string, error) {
+	if o.from != "" {
+		all, err := readTexts(o.from)
+		out := pieces(all, o.texts)
+		if err == nil && len(out) == 0 {
+			err = fmt.Errorf("%s: it has less than %d bytes of text", o.from, textSize)
+		}
+		return out, err
+	}
 	gen := filepath.Join(shared(), "tools", "scanbench")
 	if _, err := os.Stat(gen); err != nil {
-		return ownTexts(2000), nil
+		return ownTexts(o.texts), nil
 	}
-	out, err := filepath.Abs(filepath.Join(dir, "corpus"))
+	out, err := filepath.Abs(filepath.Join(o.dir, "corpus"))
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(out, 0o700); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("go", "run", ".", "-patterns", "1000", "-texts", "2000", "-size", "2048", "-hits", "0.05", "-seed", "1", "-out", out)
+	cmd := exec.Command("go", "run", ".", "-patterns", "1000", "-texts", strconv.Itoa(o.texts), "-size", strconv.Itoa(textSize), "-hits", "0.05", "-seed", "1", "-out", out)
 	cmd.Dir, cmd.Stderr = gen, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("scanbench: %w", err)
@@ -64,6 +76,21 @@ func readTexts(path string) ([]string, error) {
 	return out, sc.Err()
 }
 
+// pieces joins texts until they have the size, at most n of them.
+func pieces(texts []string, n int) (out []string) {
+	var b strings.Builder
+	for _, t := range texts {
+		if len(out) == n {
+			break
+		}
+		if b.WriteString(t + "\n\n"); b.Len() >= textSize {
+			out = append(out, b.String())
+			b.Reset()
+		}
+	}
+	return out
+}
+
 // ownTexts makes texts of common words with a sentence that fires in one of twenty.
 func ownTexts(n int) []string {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -71,7 +98,7 @@ func ownTexts(n int) []string {
 	var out []string
 	for i := range n {
 		var b strings.Builder
-		for b.Len() < 2048 {
+		for b.Len() < textSize {
 			b.WriteString(words[r.IntN(len(words))])
 			if r.IntN(12) == 0 {
 				b.WriteByte('.')

@@ -42,7 +42,7 @@ func lowRate(ctx context.Context, o options) error {
 		}
 		return d
 	}
-	ts, err := texts(o.dir)
+	ts, err := texts(o)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func lowRate(ctx context.Context, o options) error {
 
 // scanTexts measures `evenhand scan`.
 func scanTexts(ctx context.Context, o options) error {
-	ts, err := texts(o.dir)
+	ts, err := texts(o)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 //
 //	go run ./bench backlog -n 2000000            a backlog, embedded: broker and pipeline, engine
 //	go run ./bench backlog -n 200000 -days 28    28 event days mixed in each batch
+//	go run ./bench backlog -from answers.jsonl   with texts of a file ({"text"} a line) in pieces of 2 KB instead of generated ones
 //	go run ./bench split -n 500000               broker, engine and `evenhand run` in processes of their own
 //	go run ./bench judge -n 60000 -rounds 12     the pipeline with the judge's selection on, beside off
 //	go run ./bench low -rate 500 -seconds 60     acked → visible at a low rate, then idle
@@ -60,6 +61,8 @@ type options struct {
 	samples int
 	rounds  int
 	litellm string
+	texts   int
+	from    string
 	quiet   bool // figures are returned, not printed
 }
 
@@ -77,6 +80,8 @@ func run(ctx context.Context, args []string) error {
 	var o options
 	fs := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	fs.StringVar(&o.bin, "bin", "bin/evenhand", "the binary to measure")
+	fs.IntVar(&o.texts, "texts", 20_000, "different texts at most; events go through them in turn")
+	fs.StringVar(&o.from, "from", "", "file with a text a line ({\"text\"}); default generated ones")
 	fs.StringVar(&o.dir, "dir", "", "folder for data; default a temporary one")
 	fs.IntVar(&o.n, "n", 200_000, "events or texts")
 	fs.IntVar(&o.n, "events", 200_000, "the same as -n")

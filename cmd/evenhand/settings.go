@@ -189,9 +189,14 @@ type classifierSettings struct {
 	Encoder      string `koanf:"encoder"`
 	EncoderModel string `koanf:"encoder_model"` // a file of evenhand train --encoder; empty: the one that comes with the program
 	OthersModel  string `koanf:"others_model"`  // the same for other languages than English
+	// Memory is how many answers of the encoders are kept, in case the same sentence comes again; 0: none.
+	Memory int `koanf:"memory"`
 }
 
 const encoderOff = "off"
+
+// mostAnswers that a detector remembers: 1.7 GB.
+const mostAnswers = 1 << 24
 
 var encoderEfforts = []string{encoderOff, "balanced", "thorough", "full"}
 
@@ -215,6 +220,7 @@ func (c classifierSettings) detector() (*classifier.Detector, error) {
 	if err != nil {
 		return nil, &settingsError{fmt.Errorf("classifier.encoder: %w", errors.Unwrap(err))}
 	}
+	d.Remember(c.Memory)
 	return d, nil
 }
 
@@ -288,6 +294,9 @@ func (c classifierSettings) validateFiles() error {
 func (c classifierSettings) validate() error {
 	if !slices.Contains(encoderEfforts, c.Encoder) {
 		return fmt.Errorf("classifier.encoder: %q is not one of %s", c.Encoder, strings.Join(encoderEfforts, ", "))
+	}
+	if c.Memory < 0 || c.Memory > mostAnswers {
+		return fmt.Errorf("classifier.memory: %d is not in 0..%d", c.Memory, mostAnswers)
 	}
 	return nil
 }
@@ -376,7 +385,7 @@ func defaultSettings() settings {
 		Rules:      rulesSettings{Poll: 5 * time.Second},
 		Detect:     detectSettings{BiasAction: string(d.BiasAction), SafetyThreshold: d.SafetyThreshold.Float(), SafetyMode: string(d.SafetyMode), Timeout: d.DetectTimeout},
 		Guard:      defaultGuard(),
-		Classifier: classifierSettings{Enabled: true, Action: string(d.ClassifierAction), Encoder: "balanced"},
+		Classifier: classifierSettings{Enabled: true, Action: string(d.ClassifierAction), Encoder: "balanced", Memory: 1 << 15},
 		PII:        piiSettings{Enabled: true, SanitizePrompt: pii.DefaultConfig().SanitizePrompt, Mask: maskJudge},
 		Jobs: jobsSettings{Enabled: true, TimeZone: "UTC", VerdictRetry: retrySettings{"* * * * *", again.Attempts, again.Backoff},
 			AuditCurrentRepair: scheduleSettings{"7 * * * *"}, Rollup: scheduleSettings{"*/2 * * * *"}, DuplicateReport: scheduleSettings{"30 2 * * *"}, BrokerTrim: scheduleSettings{"@hourly"},

@@ -41,6 +41,7 @@ type Detector struct {
 	model   *Model
 	alone   way
 	seconds []*second // at most two; none: the model decides alone
+	memory  *memory   // nil: everything is read
 	pool    sync.Pool // *buffers
 }
 

@@ -234,11 +234,11 @@ func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Se
 	}
 	w, s, window := x.by, x.by.by, detectors.Sentence{Start: x.from, End: int(x.to)}
 	part, passage := window, window
-	x.said = b.ask(s.model, text, part, passage, w.Alone, &x.prior)
+	x.said = d.read(b, s.model, text, part, passage, w.Alone, &x.prior)
 	if !x.said.Early() && float64(s.joint(h, x)) > w.Heads[h].Context {
 		if p := d.passage(s, text, sentences, x.sentence); p != x.sentence {
 			part, passage = x.sentence, p
-			x.said = b.ask(s.model, text, part, passage, w.InPassage, &x.prior)
+			x.said = d.read(b, s.model, text, part, passage, w.InPassage, &x.prior)
 		}
 	}
 	scale, z := &s.model.Meta.Decides[h], s.joint(h, x)
@@ -247,7 +247,7 @@ func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Se
 		return
 	}
 	if s.adviser != nil {
-		x.advice = b.ask(s.adviser, text, part, passage, nil, nil)
+		x.advice = d.read(b, s.adviser, text, part, passage, nil, &encoder.Prior{})
 		x.probability = scale.Advised.Probability(s.joint(h, x))
 	}
 	x.yes = x.probability > w.threshold(h)
@@ -262,16 +262,34 @@ func (s *second) joint(h Head, x *doubt) float32 {
 	return z
 }
 
-// ask has an encoder read a part of a text within its passage, once for all heads.
-func (b *buffers) ask(by *encoder.Model, text string, part, passage detectors.Sentence, stops encoder.Stops, prior *encoder.Prior) *encoder.Logits {
+// read has an encoder read a part of a text within its passage, once for all heads.
+func (d *Detector) read(b *buffers, by *encoder.Model, text string, part, passage detectors.Sentence, stops encoder.Stops, prior *encoder.Prior) *encoder.Logits {
 	for _, r := range b.readings {
 		if r.by == by && r.part == part && r.passage == passage {
 			return r.said
 		}
 	}
-	said := by.Read(text[passage.Start:part.Start], text[part.Start:part.End], text[part.End:passage.End], stops, prior)
+	said := d.recall(by, text[passage.Start:part.Start], text[part.Start:part.End], text[part.End:passage.End], stops, prior)
 	b.readings = append(b.readings, reading{by, part, passage, &said})
 	return &said
+}
+
+// recall reads, but for what is remembered.
+func (d *Detector) recall(by *encoder.Model, before, part, after string, stops encoder.Stops, prior *encoder.Prior) encoder.Logits {
+	if d.memory == nil {
+		return by.Read(before, part, after, stops, prior)
+	}
+	q := question{by: by, prior: *prior}
+	if len(stops) > 0 {
+		q.stops = &stops[0]
+	}
+	k := d.memory.key(before, part, after, q)
+	said, ok := d.memory.get(k)
+	if !ok {
+		said = by.Read(before, part, after, stops, prior)
+		d.memory.put(k, &said)
+	}
+	return said
 }
 
 // passageSize is the most bytes of a passage: about as many as the encoder reads, and as the texts have that it learnt from.

@@ -56,7 +56,7 @@ var efforts = []encoder.Effort{
 	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8},
 		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
-		inPassage(0.9, 0.5), inPassage(0.9, 0.5), inPassage(0.9, 0.5), unasked,
+		inPassage(-0.5, -2), inPassage(-0.5, -2), inPassage(-0.5, -2), unasked,
 	}},
 	{Name: "thorough", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: thorough},
 	{Name: "full", Short: shortEffort, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, inPassage(-never, -never), inPassage(-never, -never), inPassage(-never, -never), unasked}},
@@ -92,16 +92,17 @@ func together(first, logit, context float64) []encoder.Asking {
 
 // plan is how an encoder is calibrated.
 type plan struct {
-	efforts []encoder.Effort
-	readOn  map[string][]float64 // of stops
-	harm    float64              // the lowest threshold of safety
+	efforts    []encoder.Effort
+	readOn     map[string][]float64 // of stops
+	harmReadOn map[string]float64   // of that, the part of a head of safety; without one it has no limit
+	harm       float64              // the lowest threshold of safety
 }
 
 // planOf an encoder: harm is found where it is likelier than not; in other languages, where it is rare among what calibrates, from a lower probability on.
 func planOf(t *encoder.Meta, adviser *encoder.Model) plan {
-	p := plan{efforts, readOn, 0.5}
+	p := plan{efforts, readOn, map[string]float64{"balanced": harmPart}, 0.5}
 	if !t.English() {
-		p = plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, 0.3}
+		p = plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, nil, 0.3}
 	}
 	if adviser != nil {
 		return p.advised()

@@ -25,9 +25,9 @@ var readOn = map[string][]float64{
 
 var readOnThoroughly = []float64{0.3, 0.15, 0.12, 0.08, 0.06, 0.05}
 
-// part is what toxicity may have of that. Heads of safety have no limit: balanced hardly ever asks for them in English, and elsewhere, as by thorough, nothing
+// part is what toxicity may have of that, and harmPart each head of safety where the least effort reads long English texts. Elsewhere these have no limit: nothing
 // of theirs is to be lost.
-const part = 0.25
+const part, harmPart = 0.25, 0.2
 
 // StopOutcome is what an early exit does, at an effort, to the sentences of the texts that calibrated it.
 type StopOutcome struct {
@@ -81,8 +81,8 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 	for n := range res.Meta.Efforts {
 		f := &res.Meta.Efforts[n]
 		c := newChoice(f, res.Meta.Decides, rows, readings, n == short, r)
-		f.InPassage = c.stops(weights, nil)
-		f.Alone = c.stops(weights, p.readOn[f.Name])
+		f.InPassage = c.stops(weights, nil, 0)
+		f.Alone = c.stops(weights, p.readOn[f.Name], p.harmReadOn[f.Name])
 		res.Stops = append(res.Stops, c.outcomes()...)
 	}
 }
@@ -128,8 +128,9 @@ func newChoice(f *encoder.Effort, decides []encoder.Scale, rows []dataset.Row, r
 }
 
 // stops gives, of each early exit and head, what is too little: what the share lose of the sentences that are above the head's threshold in the end
-// does not reach, and, where there are limits, as much more as it takes for no more ordinary texts to be read on.
-func (c *choice) stops(weights [][]float64, limits []float64) encoder.Stops {
+// does not reach, and, where there are limits, as much more as it takes for no more ordinary texts to be read on; of those heads of safety have a part, or, where
+// that is 0, no limit.
+func (c *choice) stops(weights [][]float64, limits []float64, harm float64) encoder.Stops {
 	stops := make(encoder.Stops, len(weights))
 	for h, scale := range c.decides {
 		a := &c.effort.Heads[h]
@@ -142,11 +143,8 @@ func (c *choice) stops(weights [][]float64, limits []float64) encoder.Stops {
 			if found := c.found(left, h, exit, stop.Weight); len(found) > 0 {
 				stop.Below = min(stop.Below, found[int(lose*float64(len(found)))])
 			}
-			if limits != nil && h <= int(classifier.Toxicity) {
-				limit := limits[min(exit, len(limits)-1)] * float64(len(c.ordinary))
-				if h > 0 {
-					limit *= part
-				}
+			if share := [...]float64{1, part, harm}[min(h, 2)]; limits != nil && share > 0 {
+				limit := share * limits[min(exit, len(limits)-1)] * float64(len(c.ordinary))
 				if within := c.within(left, h, exit, int(limit)); within.Below > stop.Below {
 					stop = within
 				}

@@ -15,7 +15,7 @@ func TestStopsKeepWithinLimits(t *testing.T) {
 	r := DefaultRecipe()
 	rng := rand.New(rand.NewPCG(1, 2))
 	rows, readings := make([]dataset.Row, 4_000), make([]reading, 0, 12_000)
-	decides := []encoder.Scale{{Head: "bias", A: 1}, {Head: "toxicity", A: 1}}
+	decides := []encoder.Scale{{Head: "bias", A: 1}, {Head: "toxicity", A: 1}, {Head: "violence", A: 1}}
 	long := string(make([]byte, classifier.ShortText+1))
 	for i := range rows {
 		rows[i].Text = long
@@ -38,24 +38,25 @@ func TestStopsKeepWithinLimits(t *testing.T) {
 			readings = append(readings, x)
 		}
 	}
-	weights := [][]float64{{0.5, 0.5}, {0.5, 0.5}, {0.5, 0.5}}
-	f := encoder.Effort{Name: "x", Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: never, Threshold: 0.5}, {Named: everything, Unnamed: everything, Context: never, Threshold: 0.5}}}
+	weights := [][]float64{{0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}, {0.5, 0.5, 0.5}}
+	asking := encoder.Asking{Named: everything, Unnamed: everything, Context: never, Threshold: 0.5}
+	f := encoder.Effort{Name: "x", Heads: []encoder.Asking{asking, asking, asking}}
 	c := newChoice(&f, decides, rows, readings, false, &r)
 	if len(c.ordinary) != 2_000 || len(c.asked) != len(readings) {
 		t.Fatalf("%d ordinary texts, %d sentences asked about", len(c.ordinary), len(c.asked))
 	}
 	limits := []float64{0.05, 0.02}
-	f.Alone = c.stops(weights, limits)
+	f.Alone = c.stops(weights, limits, harmPart)
 	for i, o := range c.outcomes() {
 		limit := limits[min(i, 1)]
-		if o.Texts != 2_000 || float64(o.TextsReadOn) > (1+part)*limit*2_000 || i == 0 && float64(o.TextsReadOn) < 0.8*limit*2_000 || o.Lost == 0 || o.Lost > o.Found/2 {
+		if o.Texts != 2_000 || float64(o.TextsReadOn) > (1+part+harmPart)*limit*2_000 || i == 0 && float64(o.TextsReadOn) < 0.8*limit*2_000 || o.Lost == 0 || o.Lost > o.Found/2 {
 			t.Errorf("with limits: %+v", o)
 		}
 		if f.Alone[i][classifier.Bias].Weight == 0 {
 			t.Errorf("exit %d makes nothing of what the classifier says", i)
 		}
 	}
-	f.Alone = c.stops(weights, nil)
+	f.Alone = c.stops(weights, nil, 0)
 	if f.Alone.Asks(encoder.Glancing) || len(c.outcomes()) != len(weights)-1 {
 		t.Errorf("without: a glance, %+v", c.outcomes())
 	}
