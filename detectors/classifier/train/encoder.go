@@ -33,7 +33,7 @@ func alike(first, logit float64) encoder.Asking {
 // advisedAbove are the joint logits of bias, toxicity and safety above which the adviser is asked, of each effort. It has twice the layers: in long texts it is
 // asked about what would be found without it, in short ones about what might be.
 var advisedAbove = map[string][3]float64{
-	"balanced": {0.8, 0.5, 0}, "thorough": {-1, -1, -1}, "full": {-5, -5, -5}, shortEffort: {-2, -2, -2}, mediumEffort: {-1, -1, -1},
+	"balanced": {0.8, 0.5, -1}, "thorough": {-1, -1, -1}, "full": {-5, -5, -5}, shortEffort: {-2, -2, -2}, mediumEffort: {-1, -1, -1},
 }
 
 // inPassage asks alike, and again in the passage about what may be meant: "Wait until she is alone on the stairs." is a help or a threat by what follows.

@@ -10,7 +10,8 @@ import (
 	"github.com/evenhand/evenhand/detectors/classifier/encoder"
 )
 
-// With limits, as many ordinary texts are read on as may be and no more, and what the classifier says is used; without, next to nothing is lost.
+// With limits, about as many ordinary texts are read on as may be (what one head would stop at an exit may go on for another at the next), and what the
+// classifier says is used; without, next to nothing is lost.
 func TestStopsKeepWithinLimits(t *testing.T) {
 	r := DefaultRecipe()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -49,7 +50,7 @@ func TestStopsKeepWithinLimits(t *testing.T) {
 	f.Alone = c.stops(weights, limits, harmPart)
 	for i, o := range c.outcomes() {
 		limit := limits[min(i, 1)]
-		if o.Texts != 2_000 || float64(o.TextsReadOn) > (1+part+harmPart)*limit*2_000 || i == 0 && float64(o.TextsReadOn) < 0.8*limit*2_000 || o.Lost == 0 || o.Lost > o.Found/2 {
+		if o.Texts != 2_000 || float64(o.TextsReadOn) > 1.25*(1+part+harmPart)*limit*2_000 || i == 0 && float64(o.TextsReadOn) < 0.8*limit*2_000 || o.Lost == 0 || o.Lost > o.Found/2 {
 			t.Errorf("with limits: %+v", o)
 		}
 		if f.Alone[i][classifier.Bias].Weight == 0 {
