@@ -56,13 +56,17 @@ var efforts = []encoder.Effort{
 	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Heads: []encoder.Asking{
 		{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8},
 		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
-		inPassage(-0.5, -2), inPassage(-0.5, -2), inPassage(-0.5, -2), unasked,
+		harmInLong, harmInLong, harmInLong, unasked,
 	}},
 	{Name: "thorough", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: thorough},
 	{Name: "full", Short: shortEffort, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, inPassage(-never, -never), inPassage(-never, -never), inPassage(-never, -never), unasked}},
 	{Name: shortEffort, Together: true, Heads: wideDoors},
 	{Name: mediumEffort, Together: true, Heads: wideDoors},
 }
+
+// harmInLong asks about harm in long texts: where a group is named, from the first scores on that bias is asked about, elsewhere from higher ones; each lower one is a
+// look of the network at more sentences, and a text in a hundred more that is read on.
+var harmInLong = encoder.Asking{Named: encoder.Doubt{First: -2, Logit: -2}, Unnamed: encoder.Doubt{First: 0.9, Logit: -2}}
 
 // wideDoors ask about what the classifier is not sure of.
 var wideDoors = []encoder.Asking{
@@ -94,13 +98,13 @@ func together(first, logit, context float64) []encoder.Asking {
 type plan struct {
 	efforts    []encoder.Effort
 	readOn     map[string][]float64 // of stops
-	harmReadOn map[string]float64   // of that, the part of a head of safety; without one it has no limit
+	harmReadOn map[string][]float64 // of a head of safety; without it has no limit
 	harm       float64              // the lowest threshold of safety
 }
 
 // planOf an encoder: harm is found where it is likelier than not; in other languages, where it is rare among what calibrates, from a lower probability on.
 func planOf(t *encoder.Meta, adviser *encoder.Model) plan {
-	p := plan{efforts, readOn, map[string]float64{"balanced": harmPart}, 0.5}
+	p := plan{efforts, readOn, harmReadOn, 0.5}
 	if !t.English() {
 		p = plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, nil, 0.3}
 	}

@@ -25,9 +25,12 @@ var readOn = map[string][]float64{
 
 var readOnThoroughly = []float64{0.3, 0.15, 0.12, 0.08, 0.06, 0.05}
 
-// part is what toxicity may have of that, and harmPart each head of safety where the least effort reads long English texts. Elsewhere these have no limit: nothing
-// of theirs is to be lost.
-const part, harmPart = 0.25, 0.2
+// part is what toxicity may have of that.
+const part = 0.25
+
+// harmReadOn are the shares for each head of safety where the least effort reads long English texts: what passes the glance is mostly stopped a layer later, which
+// knows more. Elsewhere these heads have no limit: nothing of theirs is to be lost.
+var harmReadOn = map[string][]float64{"balanced": {0.02, 0.0012, 0.0008, 0.0006, 0.0005, 0.0005}}
 
 // StopOutcome is what an early exit does, at an effort, to the sentences of the texts that calibrated it.
 type StopOutcome struct {
@@ -81,7 +84,7 @@ func (res *EncoderResult) stop(e *encoder.Model, m *classifier.Model, rd *reader
 	for n := range res.Meta.Efforts {
 		f := &res.Meta.Efforts[n]
 		c := newChoice(f, res.Meta.Decides, rows, readings, n == short, r)
-		f.InPassage = c.stops(weights, nil, 0)
+		f.InPassage = c.stops(weights, nil, nil)
 		f.Alone = c.stops(weights, p.readOn[f.Name], p.harmReadOn[f.Name])
 		res.Stops = append(res.Stops, c.outcomes()...)
 	}
@@ -128,9 +131,8 @@ func newChoice(f *encoder.Effort, decides []encoder.Scale, rows []dataset.Row, r
 }
 
 // stops gives, of each early exit and head, what is too little: what the share lose of the sentences that are above the head's threshold in the end
-// does not reach, and, where there are limits, as much more as it takes for no more ordinary texts to be read on; of those heads of safety have a part, or, where
-// that is 0, no limit.
-func (c *choice) stops(weights [][]float64, limits []float64, harm float64) encoder.Stops {
+// does not reach, and, where there are limits, of safety limits of its own, as much more as it takes for no more ordinary texts to be read on.
+func (c *choice) stops(weights [][]float64, limits, harm []float64) encoder.Stops {
 	stops := make(encoder.Stops, len(weights))
 	for h, scale := range c.decides {
 		a := &c.effort.Heads[h]
@@ -143,8 +145,11 @@ func (c *choice) stops(weights [][]float64, limits []float64, harm float64) enco
 			if found := c.found(left, h, exit, stop.Weight); len(found) > 0 {
 				stop.Below = min(stop.Below, found[int(lose*float64(len(found)))])
 			}
-			if share := [...]float64{1, part, harm}[min(h, 2)]; limits != nil && share > 0 {
-				limit := share * limits[min(exit, len(limits)-1)] * float64(len(c.ordinary))
+			if limits := [...][]float64{limits, limits, harm}[min(h, 2)]; limits != nil {
+				limit := limits[min(exit, len(limits)-1)] * float64(len(c.ordinary))
+				if classifier.Head(h) == classifier.Toxicity {
+					limit *= part
+				}
 				if within := c.within(left, h, exit, int(limit)); within.Below > stop.Below {
 					stop = within
 				}

@@ -47,17 +47,17 @@ func TestStopsKeepWithinLimits(t *testing.T) {
 		t.Fatalf("%d ordinary texts, %d sentences asked about", len(c.ordinary), len(c.asked))
 	}
 	limits := []float64{0.05, 0.02}
-	f.Alone = c.stops(weights, limits, harmPart)
+	f.Alone = c.stops(weights, limits, []float64{0.01, 0.004})
 	for i, o := range c.outcomes() {
 		limit := limits[min(i, 1)]
-		if o.Texts != 2_000 || float64(o.TextsReadOn) > 1.25*(1+part+harmPart)*limit*2_000 || i == 0 && float64(o.TextsReadOn) < 0.8*limit*2_000 || o.Lost == 0 || o.Lost > o.Found/2 {
+		if o.Texts != 2_000 || float64(o.TextsReadOn) > 1.25*(1+part+0.2)*limit*2_000 || i == 0 && float64(o.TextsReadOn) < 0.8*limit*2_000 || o.Lost == 0 || o.Lost > o.Found/2 {
 			t.Errorf("with limits: %+v", o)
 		}
 		if f.Alone[i][classifier.Bias].Weight == 0 {
 			t.Errorf("exit %d makes nothing of what the classifier says", i)
 		}
 	}
-	f.Alone = c.stops(weights, nil, 0)
+	f.Alone = c.stops(weights, nil, nil)
 	if f.Alone.Asks(encoder.Glancing) || len(c.outcomes()) != len(weights)-1 {
 		t.Errorf("without: a glance, %+v", c.outcomes())
 	}
