@@ -106,20 +106,32 @@ func newCache(p *program, maxStates int) *cache {
 }
 
 // grown is a cache for more states with everything that is in this one.
-func (c *cache) grown(maxStates int) *cache {
+func (c *cache) grown(maxStates int) *cache { return c.copied(maxStates, 1) }
+
+// halved is a cache with the half of the states that came first, of those that have found something and of the others: what most texts go through comes up in the first
+// of them, and what comes late is rare. So a text of another kind finds room, and the next usual one all that it needs.
+func (c *cache) halved() *cache { return c.copied(len(c.states), 2) }
+
+// copied is a cache for so many states with one part of these: those that came first, and what leads from one of them to another.
+func (c *cache) copied(maxStates int, part uint32) *cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	g := newCache(c.p, maxStates)
-	for n := c.lastTold; n <= c.lastSilent; n++ {
-		*g.state(n) = *c.state(n)
+	g.lastTold, g.lastSilent = silent-(silent-c.lastTold)/part, silent+(c.lastSilent-silent)/part
+	for n := g.lastTold; n <= g.lastSilent; n++ {
+		s := c.state(n)
+		*g.state(n) = *s
+		g.numbers[s.key] = n
+		if len(s.found) > 0 {
+			g.lists[listOf(s.key)] = s.found
+		}
 		for symbol, at := range c.column {
-			if next := at.of(c.table, n); next != 0 {
+			if next := at.of(c.table, n); g.lastTold <= next && next <= g.lastSilent {
 				g.column[symbol].publish(g.table, n, next)
 			}
 		}
 	}
-	g.lastTold, g.lastSilent, g.numbers = c.lastTold, c.lastSilent, maps.Clone(c.numbers)
-	g.lists, g.fromBase = maps.Clone(c.lists), maps.Clone(c.fromBase)
+	g.fromBase = maps.Clone(c.fromBase)
 	return g
 }
 
@@ -190,7 +202,7 @@ func (c *cache) intern() uint32 {
 	}
 	c.lastTold, c.lastSilent = min(c.lastTold, n), max(c.lastSilent, n)
 	key := string(c.key)
-	of := key[4 : 8+4*len(c.found)]
+	of := listOf(key)
 	found, ok := c.lists[of]
 	if !ok {
 		found = slices.Clone(c.found)
@@ -207,6 +219,9 @@ func keyOf(b []byte, base uint32, found, pcs []uint32) []byte {
 	b = appendNumbers(b, found)
 	return appendNumbers(b, pcs)
 }
+
+// listOf is the part of a key that says what has been found.
+func listOf(key string) string { return key[4 : 8+4*number(key[4:])] }
 
 // number reads one number of a key.
 func number(key string) uint32 {

@@ -13,8 +13,8 @@
 // Cost on one core: 6 µs for 2 KB of text and 1,000 phrases; of the 7,600 patterns that ship, which hold ten
 // thousands of words, 30 to 40 µs for texts of one kind and 70 to 90 for those of all kinds, once the automaton is
 // warm; no allocation without a match. A new Scanner is cold, its first texts take 0.1 to 0.5 ms; Warm takes that upon
-// itself. The automaton is shared by all goroutines, grows with new text up to Options.MaxStates, and is then thrown
-// away and built anew; a Scanner holds 10 to 60 MB. Scan never fails. Compile takes 0.1 to 0.3 ms a pattern and fails
+// itself. The automaton is shared by all goroutines, grows with new text up to Options.MaxStates, and then forgets
+// the half of its states that came last; a Scanner holds 10 to 60 MB. Scan never fails. Compile takes 0.1 to 0.3 ms a pattern and fails
 // with audit.KindInvalid on a bad one.
 package scan
 
@@ -47,6 +47,7 @@ const (
 	leastStates  = 16
 	firstStates  = 256 // a cache begins with so many, and grows to four times its size, a large one to twice
 	largeStates  = 16 << 10
+	leastHalved  = 256 // a smaller one is begun anew: half of it might not hold the states of those who go on in it
 )
 
 // ErrEmpty refuses a pattern that can match the empty string.
@@ -228,7 +229,7 @@ func (s *Scanner) release(w *walk) {
 	}
 }
 
-// renew gives the successor of a full cache: a larger one, or an empty one if it cannot grow.
+// renew gives the successor of a full cache: a larger one, or, if it cannot grow, one with half of what is in it.
 func (s *Scanner) renew(full *cache) *cache {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +243,10 @@ func (s *Scanner) renew(full *cache) *cache {
 			times = 2
 		}
 		c = full.grown(min(times*n, s.maxStates))
+	} else if n >= leastHalved {
+		c = full.halved()
 	} else {
-		c = newCache(s.program, min(firstStates, s.maxStates))
+		c = newCache(s.program, n)
 	}
 	s.cache.Store(c)
 	return c

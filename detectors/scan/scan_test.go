@@ -274,3 +274,38 @@ func TestManyCharacters(t *testing.T) {
 		}
 	}
 }
+
+// A full cache goes on with the half of its states that came first, and finds what one finds that never fills up.
+func TestFullCachesKeepHalf(t *testing.T) {
+	small, large := mustCompile(t, nasty.patterns, Options{MaxStates: leastHalved}), mustCompile(t, nasty.patterns, Options{})
+	r := rand.New(rand.NewPCG(3, 3))
+	all := []rune(strings.Join(nasty.texts, " "))
+	halved := 0
+	for i := 0; halved < 5; i++ {
+		if i == 20_000 {
+			t.Fatalf("only %d full caches", halved)
+		}
+		text := make([]rune, 60)
+		for k := range text {
+			text[k] = all[r.IntN(len(all))]
+		}
+		before := small.cache.Load()
+		if got, want := small.Scan(string(text), nil), large.Scan(string(text), nil); !slices.Equal(got, want) {
+			t.Fatalf("%q: %v, with room %v", string(text), got, want)
+		}
+		after := small.cache.Load()
+		if len(before.states) != leastHalved || after == before {
+			continue
+		}
+		halved++
+		told, silents := (silent-before.lastTold)/2, (before.lastSilent-silent)/2
+		if silent-after.lastTold < told || after.lastSilent-silent < silents || after.lastSilent-silent > silents+uint32(len(text)) {
+			t.Fatalf("of %d and %d states %d and %d are left", 2*told, 2*silents, silent-after.lastTold, after.lastSilent-silent)
+		}
+		for n := silent - told; n <= silent+silents; n++ {
+			if after.state(n).key != before.state(n).key || after.numbers[before.state(n).key] != n {
+				t.Fatalf("state %d is another", n)
+			}
+		}
+	}
+}
