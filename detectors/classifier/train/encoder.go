@@ -98,7 +98,7 @@ func together(first, logit, context float64) []encoder.Asking {
 type plan struct {
 	efforts    []encoder.Effort
 	readOn     map[string][]float64 // of stops
-	harmReadOn map[string][]float64 // of a head of safety; without it has no limit
+	harmReadOn map[string][]float64 // of each head of safety; nil: no limit
 	harm       float64              // the lowest threshold of safety
 }
 
