@@ -242,15 +242,20 @@ func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Se
 		}
 	}
 	scale, z := &s.model.Meta.Decides[h], s.joint(h, x)
-	if x.probability = scale.Probability(z); x.said.Early() || s.adviser != nil && float64(z) <= w.Heads[h].Advice.Above {
-		x.probability = min(x.probability, w.threshold(h)) // the answer is no
+	advice, limit := &w.Heads[h].Advice, w.threshold(h)
+	x.probability = scale.Probability(z)
+	switch {
+	case x.said.Early() || s.adviser != nil && float64(z) <= advice.Above:
+		x.probability = min(x.probability, limit)
+		return // the answer is no
+	case s.adviser != nil && advice.Sure != 0 && float64(z) > advice.Sure:
+		x.probability, x.yes = max(x.probability, limit), true
 		return
-	}
-	if s.adviser != nil {
+	case s.adviser != nil:
 		x.advice = d.read(b, s.adviser, text, part, passage, nil, &encoder.Prior{})
 		x.probability = scale.Advised.Probability(s.joint(h, x))
 	}
-	x.yes = x.probability > w.threshold(h)
+	x.yes = x.probability > limit
 }
 
 // joint gives the logit of the encoder's answer, the classifier's and, if there is one, the adviser's together.

@@ -501,7 +501,7 @@ func TestTheEncoderLeavesAloneWhatItCannotRead(t *testing.T) {
 	}
 }
 
-// The encoder of English finds nothing that its adviser was not asked about, or does not agree to; without the one that it was calibrated with it decides alone.
+// The encoder of English finds nothing that its adviser was not asked about, or does not agree to, but what it is sure of; without the one that it was calibrated with it decides alone.
 func TestTheEncoderTakesAdvice(t *testing.T) {
 	m, e := models(t)
 	const biased = "The disabled are a burden on society and should not be allowed to have children."
@@ -529,7 +529,8 @@ func TestTheEncoderTakesAdvice(t *testing.T) {
 	}{
 		"as it ships":  {e, true},
 		"not asked":    {changed(func(a *encoder.Asking) { a.Advice.Above = 1e3 }), false},
-		"never agrees": {changed(func(a *encoder.Asking) { a.Advice.Threshold = 1 }), false},
+		"never agrees": {changed(func(a *encoder.Asking) { a.Advice.Threshold, a.Advice.Sure = 0.9999, 0 }), false},
+		"sure":         {changed(func(a *encoder.Asking) { a.Advice.Threshold, a.Advice.Sure = 0.9999, 0.001 }), true},
 		"alone never":  {changed(func(a *encoder.Asking) { a.Threshold = 1 }), true},
 	} {
 		if d := withEncoders(t, m, "balanced", tc.e, others(t)); decided(d) != tc.found {

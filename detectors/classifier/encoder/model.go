@@ -64,7 +64,7 @@ type Meta struct {
 	// Languages that it learnt and is measured in; none: English. It gets whatever is not English and in Latin letters.
 	Languages []string `json:"languages,omitempty"`
 	// Adviser is the version of the encoder whose advice was calibrated, too: another one, that reads the same sentences and errs in others. Where it is
-	// at hand, nothing is found without it. Empty: this one decides alone.
+	// at hand, nothing is found without it but what this one is sure of. Empty: this one decides alone.
 	Adviser string `json:"adviser,omitempty"`
 
 	// Decides are the heads that are asked about, bias the first; one whose threshold is 1 never answers yes. Empty in a file that was not calibrated.
@@ -143,6 +143,7 @@ type Asking struct {
 // Advice is what an effort does for one head where there is an adviser.
 type Advice struct {
 	Above     float64 `json:"above"`     // the joint logit above which it is asked; below that the answer is no
+	Sure      float64 `json:"sure"`      // the joint logit above which the answer is yes without advice, as it would be with it; 0: none is sure enough
 	Threshold float64 `json:"threshold"` // of the probability of both
 	FPR       float64 `json:"fpr"`       // as Asking's
 }
@@ -299,7 +300,7 @@ func (t *Meta) validate() error {
 			if !modelfile.Finite(a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Context) || !(a.Threshold > 0 && a.Threshold <= 1) {
 				return fmt.Errorf("effort %s: %+v", e.Name, a)
 			}
-			if c := a.Advice; t.Adviser != "" && (!modelfile.Finite(c.Above) || !(c.Threshold > 0 && c.Threshold <= 1)) {
+			if c := a.Advice; t.Adviser != "" && (!modelfile.Finite(c.Above, c.Sure) || !(c.Threshold > 0 && c.Threshold <= 1)) {
 				return fmt.Errorf("effort %s: advice %+v", e.Name, c)
 			}
 		}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"runtime"
@@ -348,7 +349,10 @@ func calibrateHead(h classifier.Head, rows []dataset.Row, said [][]classifier.Sa
 	for n := range p.efforts {
 		out := c.outcome(n, said[n], scale.Advised, func(s *classifier.Said) float32 { return s.Advised[h] })
 		out.Advised = true
-		outcomes[n].Asking.Advice.Threshold, outcomes[n].Asking.Advice.FPR = out.Asking.Threshold, out.Asking.FPR
+		advice := &outcomes[n].Asking.Advice
+		advice.Threshold, advice.FPR = out.Asking.Threshold, out.Asking.FPR
+		advice.Sure = c.sure(said[n], advice.Above, func(s *classifier.Said) bool { return scale.Advised.Probability(s.Advised[h]) > advice.Threshold })
+		out.Asking.Advice.Sure = advice.Sure
 		outcomes = append(outcomes, out)
 	}
 	return scale, outcomes, nil
@@ -419,6 +423,32 @@ func (c *headCalibration) outcome(n int, said []classifier.Said, line encoder.Li
 	return out
 }
 
+// sure is the joint logit above which no advice is needed: of texts in which nothing should be found, at most one is found above it that would not be found with
+// advice, for every fifty that would. It is not less than that above which advice is asked for.
+func (c *headCalibration) sure(said []classifier.Said, above float64, found func(*classifier.Said) bool) float64 {
+	var refused []float64
+	yes := 0
+	for i := range c.rows {
+		s := &said[i]
+		if meant, known := wanted(&c.rows[i], c.h, c.r); meant || !known || math.IsInf(float64(s.Advised[c.h]), 0) {
+			continue
+		}
+		if found(s) {
+			yes++
+		} else {
+			refused = append(refused, float64(s.Read[c.h]))
+		}
+	}
+	switch spare := yes / 50; {
+	case spare == 0:
+		return 0 // too few to tell
+	case spare < len(refused):
+		slices.Sort(refused)
+		above = max(above, math.Ceil(1000*refused[len(refused)-1-spare])/1000)
+	}
+	return cmp.Or(above, 0.001)
+}
+
 // languages that a model reads, in words.
 func languages(t *encoder.Meta) string {
 	if t.English() {
@@ -451,11 +481,11 @@ func (r *EncoderResult) Card() string {
 	}
 	if t.Adviser != "" {
 		p("\n## With advice\nWhere the encoder of other languages, version %s, is at hand, that reads English as well, what this one holds for likely enough is read by it, too, "+
-			"and their logits are added: nothing is found without it.\n\n| head | effort | asked above the logit | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|\n", t.Adviser)
+			"and their logits are added: nothing is found without it but what this one is sure enough of.\n\n| head | effort | asked above the logit | sure without advice above | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", t.Adviser)
 	}
 	for _, o := range r.Tuning {
 		if a := &o.Asking; o.Advised && a.Named != unasked.Named {
-			p("| %s | %s | %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Advice.Above, a.Threshold,
+			p("| %s | %s | %g | %g | %.3f | %.3f of %d | %s | %s | %s |\n", o.Head, o.Effort, a.Advice.Above, a.Advice.Sure, a.Threshold,
 				float64(o.Found)/float64(max(1, o.True)), o.True, Share(o.OrdinaryFound, o.Ordinary), Share(o.BenignOnes, o.Benign), Share(o.OrdinaryAdvised, o.Ordinary))
 		}
 	}

@@ -190,6 +190,27 @@ func TestCalibrateEncoder(t *testing.T) {
 	}
 }
 
+// One in fifty of what advice refuses is more than it takes to be sure; with few texts nothing is.
+func TestSureWithoutAdvice(t *testing.T) {
+	no := dataset.Row{Label: dataset.Label{Bias: new(float64)}}
+	for _, tc := range []struct {
+		found   int
+		refused []float32
+		want    float64
+	}{
+		{40, nil, 0}, {40, []float32{3}, 0}, {60, nil, 0.8}, {60, []float32{3}, 0.8}, {60, []float32{1.2345, 3}, 1.235}, {60, []float32{-1, 3}, 0.8}, {110, []float32{1, 2, 3}, 1},
+	} {
+		c := &headCalibration{h: classifier.Bias, r: new(Recipe), rows: slices.Repeat([]dataset.Row{no}, tc.found+len(tc.refused))}
+		said := make([]classifier.Said, len(c.rows))
+		for i, z := range tc.refused {
+			said[i].Read[classifier.Bias], said[i].Advised[classifier.Bias] = z, -1
+		}
+		if got := c.sure(said, 0.8, func(s *classifier.Said) bool { return s.Advised[classifier.Bias] >= 0 }); got != tc.want {
+			t.Errorf("%d found, %v refused: sure above %v, want %v", tc.found, tc.refused, got, tc.want)
+		}
+	}
+}
+
 // With an adviser an encoder is calibrated alone and with its advice; what is never asked about for a head gets none.
 func TestCalibrateWithAdvice(t *testing.T) {
 	file, m := shipped(t, "model")
@@ -215,6 +236,9 @@ func TestCalibrateWithAdvice(t *testing.T) {
 			never := classifier.Head(h) == last
 			if scale := res.Meta.Decides[h]; a.Advice.Threshold <= 0 || never != (a.Advice.Threshold == 1) || never == (scale.Advised.A > 0) {
 				t.Errorf("%s of %s: %+v by %+v", scale.Head, f.Name, a.Advice, scale.Advised)
+			}
+			if a.Advice.Sure != 0 && a.Advice.Sure < a.Advice.Above {
+				t.Errorf("%s: sure above %v, asked above %v", f.Name, a.Advice.Sure, a.Advice.Above)
 			}
 			if want := advisedAbove[efforts[n].Name][min(h, 2)]; !never && a.Advice.Above != want {
 				t.Errorf("%s: asked above %v, want %v", f.Name, a.Advice.Above, want)
