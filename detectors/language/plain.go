@@ -1,38 +1,142 @@
 package language
 
 import (
+	"math/bits"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
+// What small words say of a text: that it is English, or that there is something else in it.
+const (
+	itIs  = 1
+	isNot = 2
+)
+
+// smallWords are frequent words of at most four letters.
+var smallWords = map[uint8]string{
+	itIs:  "the and you your with this that are",
+	isNot: "de la le les des du en et un une el los que una il di che non het een je ik niet zijn na nie jest um uma te se si tu",
+}
+
+// small finds them by their letters as bytes of a number, which its hash parts (a perfect hash).
+var small = func() (table struct {
+	times uint32
+	words [1 << slotBits]uint32
+	says  [1 << slotBits]uint8
+}) {
+	for table.times = 1; ; table.times += 2 {
+		clear(table.words[:])
+		clear(table.says[:])
+		alone := true
+		for says, words := range smallWords {
+			for w := range strings.FieldsSeq(words) {
+				word := uint32(0)
+				for i := range len(w) {
+					word |= uint32(w[i]) << (8 * i)
+				}
+				i := slot(word, table.times)
+				alone = alone && table.words[i] == 0
+				table.words[i], table.says[i] = word, says
+			}
+		}
+		if alone {
+			return table
+		}
+	}
+}()
+
+const slotBits = 9
+
+func slot(word, times uint32) uint32 { return word * times >> (32 - slotBits) }
+
+// lettersOf are the bytes of a word of so many letters; none of longer ones.
+var lettersOf = [6]uint32{0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0}
+
 // PlainlyEnglish tells whether a text is English from end to end: it has English words, and neither frequent small words of other languages, which
 // English texts hold but in names and quotations, nor letters that English has not. It errs on the other side.
+//
+// It goes from one end of a word to the next in 64 bytes at once: where words end is what a processor guesses worst.
 func PlainlyEnglish(text string) bool {
-	english := false
-	for at := 0; at < len(text); {
-		if text[at] >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(text[at:])
-			if unicode.IsLetter(r) {
-				return false
-			}
-			at += size
-			continue
+	const block = 64
+	says := uint8(0)
+	begin, at := 0, 0 // where the word in hand begins
+	for ; at+block+len(lettersOf) <= len(text); at += block {
+		ends, foreign := ^uint64(0), uint64(0)
+		for i := 0; i < block; i += 8 {
+			eight := eightOf(text[at+i:])
+			ends ^= letters(eight) << i
+			foreign |= eight
 		}
-		from := at
-		for at < len(text) && isLetter(text[at]) {
-			at++
+		if foreign&highest != 0 && foreignLetters(text[at:], block) {
+			return false
 		}
-		switch text[from:at] {
-		case "":
-			at++
-		case "the", "and", "you", "your", "with", "this", "that", "are":
-			english = true
-		case "de", "la", "le", "les", "des", "du", "en", "et", "un", "une", "el", "los", "que", "una", "il", "di", "che", "non", "het", "een", "je", "ik", "niet",
-			"zijn", "na", "nie", "jest", "um", "uma", "te", "se", "si", "tu":
+		for ; ends != 0; ends &= ends - 1 {
+			end := at + bits.TrailingZeros64(ends)
+			word := fourOf(text[begin:]) & lettersOf[min(end-begin, len(lettersOf)-1)]
+			i := slot(word, small.times) % (1 << slotBits)
+			same := uint8(int64(uint64(small.words[i]^word)-1) >> 63) // all bits, or none: a branch would be guessed wrong
+			says |= small.says[i] & same
+			begin = end + 1
+		}
+		if says&isNot != 0 {
 			return false
 		}
 	}
-	return english
+	if foreignLetters(text[at:], len(text)-at) {
+		return false
+	}
+	for ; begin < len(text); begin++ {
+		end := begin
+		for end < len(text) && isLetter(text[end]) {
+			end++
+		}
+		if n := end - begin; n < len(lettersOf) {
+			word := uint32(0)
+			for i := range n {
+				word |= uint32(text[begin+i]) << (8 * i)
+			}
+			if i := slot(word, small.times); n < len(lettersOf)-1 && small.words[i] == word {
+				says |= small.says[i]
+			}
+		}
+		begin = end
+	}
+	return says == itIs
+}
+
+// foreignLetters tells whether a letter above 0x7f begins in the first n bytes.
+func foreignLetters(text string, n int) bool {
+	for i := range n {
+		if text[i] >= utf8.RuneSelf {
+			if r, _ := utf8.DecodeRuneInString(text[i:]); unicode.IsLetter(r) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+const (
+	all     = 0x0101010101010101
+	highest = 0x80 * all
+)
+
+// letters gives one bit for each of eight bytes: whether it is a letter of ASCII.
+func letters(eight uint64) uint64 {
+	low := (eight | 0x20*all) &^ highest
+	is := (low + (0x80-'a')*all) &^ (low + (0x7f-'z')*all) &^ eight & highest
+	return is >> 7 * 0x0102040810204080 >> 56
+}
+
+func eightOf(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+func fourOf(s string) uint32 {
+	_ = s[3]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
