@@ -1,6 +1,9 @@
 package scan
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // interval is a range of byte offsets, both ends included.
 type interval struct{ lo, hi int }
@@ -12,6 +15,7 @@ type chain struct {
 	start         reach // as in plan, as what follows
 	bytes, loop   int32 // numbers of sets
 	solid, spaces int32
+	within        bool // all parts end in one sentence, see sentences
 }
 
 // joint is one part of a chain, as planned.
@@ -35,17 +39,61 @@ type chainState struct {
 }
 
 // trigger says that a chain is looked at when a part is in the text. Of all its parts this is the one
-// that the fewest chains have; other and third are the next of them, or the same. Those with the same other stand in a
-// row, and next is the first of them behind.
-type trigger struct{ chain, other, third, next int32 }
+// that the fewest chains have; other and third are the next of them, or the same. Those with the same within, which is the chain's, and the same
+// other stand in a row, and next is the first of them behind.
+type trigger struct {
+	chain, other, third, next int32
+	within                    bool
+}
+
+// sentenceEnds are what ends a sentence as far as plans go: hardly any allows such a character between two parts.
+const sentenceEnds = ".!?"
+
+// sentences counts those of a text as one goes through it, so that it is known which parts end in the same. It knows a sentence by one bit of 64, and so
+// may take two that are far apart for one.
+type sentences struct {
+	text string
+	next [len(sentenceEnds)]int // the next place of each
+	n    int
+}
+
+func newSentences(text string) (s sentences) {
+	s.text = text
+	for k := range s.next {
+		s.next[k] = -1
+		s.advance(k)
+	}
+	return s
+}
+
+func (s *sentences) advance(k int) {
+	from := s.next[k] + 1
+	if n := strings.IndexByte(s.text[from:], sentenceEnds[k]); n >= 0 {
+		s.next[k] = from + n
+	} else {
+		s.next[k] = len(s.text)
+	}
+}
+
+// at gives the sentence of what ends at an offset. Calls come in the order of end.
+func (s *sentences) at(end int) uint64 {
+	for k := range s.next {
+		for s.next[k] < end {
+			s.n++
+			s.advance(k)
+		}
+	}
+	return 1 << (s.n & 63)
+}
 
 // event is an end of a part, and the part's event before it.
 type event struct{ end, before int32 }
 
 // report notes that parts end here. Calls come in the order of end. A frequent word may be in hundreds of
 // parts, most of which nobody asks about.
-func (w *walk) report(parts []uint32, end int) {
+func (w *walk) report(parts []uint32, end int, sentence uint64) {
 	for _, part := range parts {
+		w.in[part] |= sentence
 		before := w.last[part]
 		if before == 0 {
 			w.present = append(w.present, part)
@@ -71,17 +119,26 @@ func (w *walk) endsOf(part int32) []int32 {
 
 // join looks at the chains all of whose parts are in the text.
 func (w *walk) join(text string) {
+	of := newSentences(text)
 	for _, e := range w.ended[0] {
-		w.report(e.parts, int(e.at))
+		w.report(e.parts, int(e.at), of.at(int(e.at)))
 	}
 	for _, part := range w.present {
+		here := w.in[part]
 		for i, end := int32(w.s.triggerOf[part]), int32(w.s.triggerOf[part+1]); i < end; {
 			t := &w.s.triggers[i]
-			if w.last[t.other] == 0 {
+			where := ^uint64(0)
+			if t.within {
+				where = here
+			}
+			if where &= w.in[t.other]; where == 0 {
 				i = t.next
 				continue
 			}
-			if w.last[t.third] != 0 {
+			if !t.within {
+				where = ^uint64(0)
+			}
+			if where&w.in[t.third] != 0 {
 				w.joinChain(text, t.chain)
 			}
 			i++
@@ -95,8 +152,14 @@ func (w *walk) joinChain(text string, chain int32) {
 	c := &w.s.chains[chain]
 	joints := w.s.jointsOf(c)
 	n := len(joints) - 1
-	for i := range joints[:n] {
-		if w.last[joints[i].part] == 0 {
+	where := ^uint64(0)
+	for i := range joints {
+		in := w.in[joints[i].part]
+		if c.within {
+			in &= where
+			where = in
+		}
+		if in == 0 {
 			return
 		}
 	}

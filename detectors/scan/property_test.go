@@ -105,6 +105,28 @@ func TestPropertyGaps(t *testing.T) {
 	})
 }
 
+// TestPropertySentences does the same with rules whose words stand in one sentence, or need not, in texts of more sentences than are told apart.
+func TestPropertySentences(t *testing.T) {
+	words := []string{"women", "men", "lazy", "never", "send", "U.S.", "no!"}
+	gaps := []string{`\s+`, `[^.!?\n]{0,40}?`, `[^.!?]*`, `(?:\w+\s+){0,3}`, `.{0,30}`, `[^!?]{0,200}`, `[.\s]+`}
+	between := []string{" ", " ", " x ", " yes ", ". ", ". ", "! ", "? ", ".", " 3.5 ", "\n", " é ", "…"}
+	rapid.Check(t, func(t *rapid.T) {
+		var patterns []string
+		for range rapid.IntRange(1, 6).Draw(t, "patterns") {
+			p := rapid.SampledFrom([]string{"", `\b`}).Draw(t, "border") + regexp.QuoteMeta(rapid.SampledFrom(words).Draw(t, "word"))
+			for range rapid.IntRange(1, 3).Draw(t, "words") {
+				p += rapid.SampledFrom(gaps).Draw(t, "gap") + regexp.QuoteMeta(rapid.SampledFrom(words).Draw(t, "word"))
+			}
+			patterns = append(patterns, p)
+		}
+		text := strings.Repeat(rapid.SampledFrom([]string{"", ". ", "No. "}).Draw(t, "before"), rapid.IntRange(0, 130).Draw(t, "sentences"))
+		for range rapid.IntRange(0, 60).Draw(t, "length") {
+			text += rapid.SampledFrom(words).Draw(t, "word") + rapid.SampledFrom(between).Draw(t, "between")
+		}
+		compareAll(t, patterns, 0, text)
+	})
+}
+
 func compareAll(t *rapid.T, patterns []string, states int, texts ...string) {
 	var kept []string
 	for _, p := range patterns {

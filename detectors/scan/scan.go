@@ -136,10 +136,16 @@ func (s *Scanner) add(pl *planner, l *linker, pattern int32, re *syntax.Regexp) 
 			j := &p.parts[i]
 			s.joints = append(s.joints, joint{part: l.part(j), after: j.after.reach(), between: s.set(j.between)})
 		}
-		s.chains = append(s.chains, chain{
+		c := chain{
 			pattern: pattern, first: first, last: int32(len(s.joints)) - 1,
-			start: p.start.reach(), bytes: s.set(p.bytes), loop: s.set(p.loop), solid: int32(p.solid), spaces: int32(p.spaces),
-		})
+			start: p.start.reach(), bytes: s.set(p.bytes), loop: s.set(p.loop), solid: int32(p.solid), spaces: int32(p.spaces), within: true,
+		}
+		for _, j := range s.joints[first+1:] {
+			for _, b := range []byte(sentenceEnds) {
+				c.within = c.within && !s.sets[j.between].has(b)
+			}
+		}
+		s.chains = append(s.chains, c)
 	}
 }
 
@@ -165,17 +171,25 @@ func (s *Scanner) setTriggers() {
 	for i, c := range s.chains {
 		parts := slices.SortedFunc(slices.Values(s.jointsOf(&c)), func(a, b joint) int { return cmp.Compare(uses[a.part], uses[b.part]) })
 		part, last := parts[0].part, len(parts)-1
-		of[part] = append(of[part], trigger{chain: int32(i), other: parts[min(1, last)].part, third: parts[min(2, last)].part})
+		of[part] = append(of[part], trigger{chain: int32(i), other: parts[min(1, last)].part, third: parts[min(2, last)].part, within: c.within})
 	}
 	s.triggers, s.triggerOf = nil, make([]uint32, 1, len(of)+1)
 	for _, ts := range of {
-		slices.SortFunc(ts, func(a, b trigger) int { return cmp.Or(cmp.Compare(a.other, b.other), cmp.Compare(a.third, b.third)) })
+		slices.SortFunc(ts, func(a, b trigger) int {
+			switch {
+			case a.within && !b.within:
+				return -1
+			case b.within && !a.within:
+				return 1
+			}
+			return cmp.Or(cmp.Compare(a.other, b.other), cmp.Compare(a.third, b.third))
+		})
 		n := len(s.triggers)
 		s.triggers = append(s.triggers, ts...)
 		for i := len(ts) - 1; i >= 0; i-- {
 			t := &s.triggers[n+i]
 			t.next = int32(n + i + 1)
-			if i+1 < len(ts) && ts[i+1].other == t.other {
+			if i+1 < len(ts) && ts[i+1].other == t.other && ts[i+1].within == t.within {
 				t.next = s.triggers[n+i+1].next
 			}
 		}

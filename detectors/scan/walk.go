@@ -13,6 +13,7 @@ type walk struct {
 	ended   [lanes][]ended    // what the lanes found
 	events  []event           // ends of parts, in the order of the text
 	last    []int32           // by part: its last event, counted from 1; 0: none
+	in      []uint64          // by part: the sentences in which it ended
 	present []uint32          // parts that ended somewhere
 	ends    [][]int32         // by part: where it ended, once somebody asked
 	asked   []uint32          // parts that somebody asked about
@@ -31,6 +32,7 @@ func newWalk(s *Scanner) *walk {
 	return &walk{
 		s:       s,
 		last:    make([]int32, s.program.size),
+		in:      make([]uint64, s.program.size),
 		ends:    make([][]int32, s.program.size),
 		chains:  make([]chainState, len(s.chains)),
 		hit:     make([]bool, len(s.chainsOf)),
@@ -47,7 +49,7 @@ func (w *walk) reset() {
 		st.starts, st.last = emptied(st.starts), 0
 	}
 	for _, p := range w.present {
-		w.last[p] = 0
+		w.last[p], w.in[p] = 0, 0
 	}
 	for _, p := range w.asked {
 		w.ends[p] = emptied(w.ends[p])
