@@ -351,6 +351,19 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
+// The short way to tell English, for ASCII, and the long one tell the same.
+func FuzzReads(f *testing.F) {
+	p := model(f).pieces.(*pieces)
+	for _, s := range []string{"The school, and 3rd-party\x00 stuff\x0b yes", "été the", "a\x7fb the\x1fre", "x\u0085y", strings.Repeat("the", 30) + " is"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, want := p.reads(text), p.readsAny(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	})
+}
+
 func FuzzLikeliestPieces(f *testing.F) {
 	m := others(f)
 	for _, g := range goldensOf(f, "testdata/others") {
