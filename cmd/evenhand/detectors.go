@@ -8,16 +8,33 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/bias"
+	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/gate"
 	"github.com/evenhand/evenhand/detectors/linguistic"
 	"github.com/evenhand/evenhand/detectors/pii"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/safety"
 	"github.com/evenhand/evenhand/detectors/terms"
+	"github.com/evenhand/evenhand/internal/obs"
 )
 
 // graded makes an analyzer that also says how sure the learned detectors are.
 func graded(p *detectors.Policy) { p.Grades = true }
+
+// encoderAnswers counts what the encoders of an analyzer's classifier have answered.
+func encoderAnswers(a *detectors.Analyzer) (all []obs.Answers) {
+	for _, d := range a.Detectors() {
+		c, ok := d.(*classifier.Detector)
+		if !ok {
+			continue
+		}
+		for _, of := range c.Answered() {
+			all = append(all, obs.Answers{Encoder: of.Encoder, How: "read", N: of.Read}, obs.Answers{Encoder: of.Encoder, How: "stopped", N: of.Stopped},
+				obs.Answers{Encoder: of.Encoder, How: "remembered", N: of.Remembered})
+		}
+	}
+	return all
+}
 
 // newAnalyzer lists the detectors: this is the one place that knows them all.
 func newAnalyzer(s settings, with ...func(*detectors.Policy)) (*detectors.Analyzer, error) {

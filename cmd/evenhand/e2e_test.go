@@ -122,7 +122,7 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 		if code != http.StatusOK || !strings.Contains(body, `"score":0.85`) || !strings.Contains(body, `"pass":false`) {
 			t.Errorf("%d %s", code, body)
 		}
-		for path, want := range map[string]string{"/readyz": `"status":"ready"`, "/healthz": `"ok"`, "/metrics": "evenhand_interactions_total", "/openapi.json": "/analyze-bias"} {
+		for path, want := range map[string]string{"/readyz": `"status":"ready"`, "/healthz": `"ok"`, "/metrics": `evenhand_encoder_answers_total{encoder="en",how="read"}`, "/openapi.json": "/analyze-bias"} {
 			if code, body := get(t, u.HTTP+path); code != http.StatusOK || !strings.Contains(body, want) {
 				t.Errorf("%s: %d %.300s", path, code, body)
 			}

@@ -153,6 +153,7 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	if err = g.Wait(); err != nil {
 		return st, err
 	}
+	st.metrics.FollowEncoders(func() []obs.Answers { return encoderAnswers(st.analyzer.Analyzer()) })
 	if s.Pipeline.MemoryMB > 0 {
 		limit := s.Pipeline.MemoryMB
 		if embedded {

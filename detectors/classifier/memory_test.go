@@ -71,8 +71,21 @@ func TestMemoryIsAsked(t *testing.T) {
 	decided := func() bool {
 		return slices.ContainsFunc(detectortest.Findings(t, d, biased), func(f audit.Finding) bool { return f.Rule == EncoderRule })
 	}
-	if !decided() || !decided() {
+	if !decided() {
 		t.Fatal("nothing was found")
+	}
+	first := d.Answered()
+	if !decided() {
+		t.Fatal("nothing was found again")
+	}
+	if len(first) != 2 || first[0].Encoder != "en" || !strings.Contains(first[1].Encoder, "de") {
+		t.Fatalf("%+v", first)
+	}
+	for i, then := range d.Answered() {
+		now := first[i]
+		if now.Remembered = now.Read + now.Stopped; now.Read == 0 || then != now {
+			t.Errorf("%+v, want %+v", then, now)
+		}
 	}
 	for i := range d.memory.sets {
 		for j := range d.memory.sets[i].answers {

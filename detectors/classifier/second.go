@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"sync/atomic"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
@@ -31,6 +33,32 @@ type second struct {
 	long    way  // texts
 	medium  *way // texts of at most MediumText bytes; nil: as others
 	short   *way // texts of at most ShortText bytes; nil: as others
+	answers [3]atomic.Uint64
+}
+
+// How an answer of an encoder came about.
+const (
+	wholly     = iota // all layers read the sentence or passage
+	early             // an early exit knew enough
+	remembered        // it was read before
+)
+
+// Answered is how many answers of each kind an encoder has given, as reader and as adviser.
+type Answered struct {
+	Encoder                   string // what it reads: English, or the languages' codes
+	Read, Stopped, Remembered uint64
+}
+
+// Answered tells it of each encoder, the first reader's first.
+func (d *Detector) Answered() (all []Answered) {
+	for _, s := range d.seconds {
+		name := "en"
+		if !s.model.Meta.English() {
+			name = strings.Join(s.model.Meta.Languages, "+")
+		}
+		all = append(all, Answered{name, s.answers[wholly].Load(), s.answers[early].Load(), s.answers[remembered].Load()})
+	}
+	return all
 }
 
 // way is what an effort asks for.
@@ -282,7 +310,7 @@ func (d *Detector) read(b *buffers, by *encoder.Model, text string, part, passag
 // recall reads, but for what is remembered.
 func (d *Detector) recall(by *encoder.Model, before, part, after string, stops encoder.Stops, prior *encoder.Prior) encoder.Logits {
 	if d.memory == nil {
-		return by.Read(before, part, after, stops, prior)
+		return d.readAnew(by, before, part, after, stops, prior)
 	}
 	q := question{by: by, prior: *prior}
 	if len(stops) > 0 {
@@ -290,11 +318,31 @@ func (d *Detector) recall(by *encoder.Model, before, part, after string, stops e
 	}
 	k := d.memory.key(before, part, after, q)
 	said, ok := d.memory.get(k)
-	if !ok {
-		said = by.Read(before, part, after, stops, prior)
-		d.memory.put(k, &said)
+	if ok {
+		d.count(by, remembered)
+		return said
+	}
+	said = d.readAnew(by, before, part, after, stops, prior)
+	d.memory.put(k, &said)
+	return said
+}
+
+func (d *Detector) readAnew(by *encoder.Model, before, part, after string, stops encoder.Stops, prior *encoder.Prior) encoder.Logits {
+	said := by.Read(before, part, after, stops, prior)
+	if said.Early() {
+		d.count(by, early)
+	} else {
+		d.count(by, wholly)
 	}
 	return said
+}
+
+func (d *Detector) count(by *encoder.Model, how int) {
+	for _, s := range d.seconds {
+		if s.model == by {
+			s.answers[how].Add(1)
+		}
+	}
 }
 
 // passageSize is the most bytes of a passage: about as many as the encoder reads, and as the texts have that it learnt from.

@@ -119,6 +119,31 @@ func (m *Metrics) Follow(progress func() pipeline.Progress) {
 	})
 }
 
+// Answers is how often an encoder of the classifier has answered in one way.
+type Answers struct {
+	Encoder, How string
+	N            uint64
+}
+
+// FollowEncoders shows how the classifier's encoders came to their answers, read anew at each scrape. Counts begin anew with new detectors. Call it once.
+func (m *Metrics) FollowEncoders(answers func() []Answers) {
+	m.registry.MustRegister(encoderAnswers{answers, prometheus.NewDesc("evenhand_encoder_answers_total",
+		"Sentences and passages that the classifier's encoders were asked about, by encoder and how the answer came about: read, stopped at an early exit, remembered.", []string{"encoder", "how"}, nil)})
+}
+
+type encoderAnswers struct {
+	now  func() []Answers
+	desc *prometheus.Desc
+}
+
+func (c encoderAnswers) Describe(to chan<- *prometheus.Desc) { to <- c.desc }
+
+func (c encoderAnswers) Collect(to chan<- prometheus.Metric) {
+	for _, a := range c.now() {
+		to <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(a.N), a.Encoder, a.How)
+	}
+}
+
 // Handler serves /metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
