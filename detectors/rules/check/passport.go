@@ -61,11 +61,11 @@ func MRZ(text string, start, end int) bool {
 }
 
 // Licence tells whether the token at the end of the match can be the number of a driver's licence: five to
-// eighteen letters, digits and hyphens, at least four digits. Its pattern holds the word.
+// eighteen letters, digits and hyphens, at least three digits. Its pattern holds the word.
 func Licence(text string, start, end int) bool {
 	from, to := licenceValue(text, start, end)
 	n := len(digits(text[from:to]))
-	return n >= 4 && len(letters(text[from:to])) >= 5 && capitals(text[from:to]) && (to == len(text) || !isAlnum(text[to]))
+	return n >= 3 && len(letters(text[from:to])) >= 5 && capitals(text[from:to]) && (to == len(text) || !isAlnum(text[to]))
 }
 
 func licenceValue(text string, start, end int) (from, to int) {

@@ -40,7 +40,8 @@ func Secret(text string, start, end int) bool {
 		}
 	}
 	value := secretValue(match)
-	return len(value) >= 6 && !isPlaceholder(strings.ToLower(value)) && mixed(value)
+	lower = strings.ToLower(value)
+	return len(value) >= 6 && !isPlaceholder(lower) && !isReference(lower) && mixed(value)
 }
 
 func isPlaceholder(lower string) bool {
@@ -57,7 +58,25 @@ func varied(s string) bool {
 			kinds++
 		}
 	}
-	return kinds >= 6 && strings.ContainsAny(s, "0123456789")
+	return kinds >= 6 && (strings.ContainsAny(s, "0123456789") || shuffled(s))
+}
+
+// shuffled tells letters of both cases as chance mixes them from words, of those that have no digits: Hugging Face's tokens.
+func shuffled(s string) bool {
+	rises := 0
+	for i := 1; i < len(s); i++ {
+		if 'a' <= s[i-1] && s[i-1] <= 'z' && 'A' <= s[i] && s[i] <= 'Z' {
+			rises++
+		}
+	}
+	return len(s) >= 30 && rises >= 5 && entropy(s) >= 4
+}
+
+// elsewhere are what code reads a secret from.
+var elsewhere = []string{"var.", "local.", "data.", "secrets.", "env.", "self.", "this.", "config.", "settings.", "module.", "params.", "each.", "vault."}
+
+func isReference(lower string) bool {
+	return slices.ContainsFunc(elsewhere, func(p string) bool { return strings.HasPrefix(lower, p) })
 }
 
 // mixed tells a password from an ordinary word.
