@@ -60,17 +60,32 @@ func (g gates) of(named bool) float64 {
 	return g.unnamed
 }
 
+// looks notes what the network said of it.
+func (x *excerpt) looks(net *scratch) {
+	x.harm, x.looked = slices.Max(net.heads[Violence:IllegalInstructions+1]), true
+}
+
 type buffers struct {
 	tokens   []token
 	buckets  []uint32
 	net      scratch
 	readings []reading // of the text in hand
+	excerpts []excerpt // of it, too
+}
+
+// excerpt is a sentence, or a part of a long one.
+type excerpt struct {
+	sentence detectors.Sentence
+	from     int32   // its first byte
+	first    float32 // its first score
+	harm     float32 // the highest logit of harm,
+	looked   bool    // if the network looked at it
 }
 
 // buffers are to be put back into the pool.
 func (d *Detector) buffers() *buffers {
 	b := d.pool.Get().(*buffers)
-	b.readings = b.readings[:0]
+	b.readings, b.excerpts = b.readings[:0], b.excerpts[:0]
 	return b
 }
 
@@ -146,14 +161,16 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 			continue
 		}
 		ws := d.ways(side, text)
-		var tops [NumHeads]best
-		b.readings = b.readings[:0]
-		var open [NumHeads]doubts
-		any, passed := false, sure
+		b.readings, b.excerpts = b.readings[:0], b.excerpts[:0]
+		passed := sure
 		if side != audit.Output {
 			passed = nil
 		}
-		d.model.readAll(b, text, in.Sentences(side), func(s detectors.Sentence, ts []token, first float32, named bool) {
+		var tops [NumHeads]best
+		var open [NumHeads]doubts
+		any := false
+		look := func(s detectors.Sentence, ts []token, first float32, named bool) {
+			b.excerpts = append(b.excerpts, excerpt{sentence: s, from: ts[0].start, first: first})
 			if float64(first) < ws.gates.of(named) {
 				return
 			}
@@ -162,6 +179,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
+			b.excerpts[len(b.excerpts)-1].looks(&b.net)
 			prior := w.prior(b, first, named)
 			for h, z := range b.net.heads {
 				if w.decides(Head(h)) {
@@ -184,7 +202,12 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 					passed[h] = max(passed[h], p)
 				}
 			}
-		})
+		}
+		d.model.readAll(b, text, in.Sentences(side), look)
+		if d.suspect(b, &ws, side, text) {
+			tops, open, any = [NumHeads]best{}, [NumHeads]doubts{}, false
+			d.model.readAll(b, text, in.Sentences(side), look)
+		}
 		for h := range open {
 			if open[h].n > 0 {
 				if top := d.decide(Head(h), b, text, in.Sentences(side), &open[h]); top.probability > tops[h].probability {
@@ -223,6 +246,15 @@ func (m *Model) readAll(b *buffers, text string, sentences []detectors.Sentence,
 		})
 		before = here
 	}
+}
+
+// readExcerpt reads one again.
+func (m *Model) readExcerpt(b *buffers, text string, x excerpt, use func(ts []token)) {
+	m.read(b, text, x.sentence.Start, x.sentence.End, func(ts []token, _ float32) {
+		if ts[0].start == x.from {
+			use(ts)
+		}
+	})
 }
 
 // judge looks at tokens, and asks for more of those where no group was named: such a sentence may mean one, but

@@ -31,6 +31,7 @@ type second struct {
 	adviser *encoder.Model // nil: it decides alone
 	effort  string
 	long    way  // texts
+	suspect *way // long ones that are suspicious; nil: as others
 	medium  *way // texts of at most MediumText bytes; nil: as others
 	short   *way // texts of at most ShortText bytes; nil: as others
 	answers [3]atomic.Uint64
@@ -102,7 +103,7 @@ func NewWithEncoder(m *Model, effort string, es ...*encoder.Model) (*Detector, e
 			}
 			return nil
 		}
-		s.medium, s.short = other(f.Medium), other(f.Short)
+		s.medium, s.short, s.suspect = other(f.Medium), other(f.Short), other(f.Suspicious.Effort)
 		d.seconds = append(d.seconds, s)
 	}
 	if len(es) > 1 && es[0].Meta.Adviser == es[1].Meta.Version {
@@ -156,11 +157,61 @@ func (d *Detector) ways(side audit.Side, text string) (ws ways) {
 	for i, s := range d.seconds {
 		ws.list[i] = s.way(side, text)
 	}
+	d.setGates(&ws, text)
+	return ws
+}
+
+func (d *Detector) setGates(ws *ways, text string) {
 	ws.gates = ws.list[0].gates
 	if w := ws.list[1]; w != nil && w.gates != ws.gates && !d.seconds[0].reads(text[:min(len(text), beginning)]) {
 		ws.gates = gates{min(ws.gates.named, w.gates.named), min(ws.gates.unnamed, w.gates.unnamed)}
 	}
-	return ws
+}
+
+// suspect sets another effort for a long response that is suspicious as a whole, by its excerpts.
+func (d *Detector) suspect(b *buffers, ws *ways, side audit.Side, text string) bool {
+	if side != audit.Output || len(d.seconds) == 0 || ws.list[0] != &d.seconds[0].long || d.seconds[0].suspect == nil || !d.suspicious(b, text, &ws.list[0].Suspicious) {
+		return false
+	}
+	ws.list[0] = d.seconds[0].suspect
+	d.setGates(ws, text)
+	return true
+}
+
+func (d *Detector) suspicious(b *buffers, text string, than *encoder.Suspicion) bool {
+	const few, some = 3, 8
+	var top [some]excerpt // those with the highest first scores
+	n := 0
+	for _, w := range b.excerpts {
+		if n < len(top) {
+			n++
+		} else if w.first <= top[n-1].first {
+			continue
+		}
+		at := n - 1
+		for ; at > 0 && top[at-1].first < w.first; at-- {
+			top[at] = top[at-1]
+		}
+		top[at] = w
+	}
+	first := float32(0)
+	for _, w := range top[:min(n, few)] {
+		first += w.first
+	}
+	if n == 0 || float64(first) <= than.First*float64(min(n, few)) {
+		return false
+	}
+	harm := float32(0)
+	for i := range top[:n] {
+		if x := &top[i]; !x.looked {
+			d.model.readExcerpt(b, text, *x, func(ts []token) {
+				d.model.look(&b.net, ts, x.first)
+				x.looks(&b.net)
+			})
+		}
+		harm += top[i].harm
+	}
+	return float64(harm) > than.Harm*float64(n)
 }
 
 // of gives the way of a window, and that way again if an encoder can read it; where none can, it is asked about like an English one, and the

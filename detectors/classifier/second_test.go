@@ -347,7 +347,7 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	t.Logf("flagged: %v of %v", found, of)
-	for kind, least := range map[string]float64{"en biased": 0.9, "en unsafe": 0.5, "de biased": 0.75, "de unsafe": 0.45, "seven biased": 0.55, "seven unsafe": 0.33, "long biased": 0.65, "long unsafe": 0.33} {
+	for kind, least := range map[string]float64{"en biased": 0.9, "en unsafe": 0.5, "de biased": 0.75, "de unsafe": 0.45, "seven biased": 0.55, "seven unsafe": 0.33, "long biased": 0.65, "long unsafe": 0.37} {
 		if found[kind] < least*of[kind] {
 			t.Errorf("%s: want at least %.2f of %.0f", kind, least, of[kind])
 		}

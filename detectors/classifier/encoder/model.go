@@ -123,11 +123,21 @@ type Effort struct {
 	Short  string   `json:"short,omitempty"`
 	Medium string   `json:"medium,omitempty"`
 	Heads  []Asking `json:"heads"` // in the order of Decides
+	// Suspicious are long texts that are read at another effort.
+	Suspicious Suspicion `json:"suspicious,omitzero"`
 	// Together: what is asked about for one head is answered for all.
 	Together bool `json:"together,omitempty"`
 	// Alone are where early exits stop in a sentence, InPassage where they do in one that is read with what stands around it.
 	Alone     Stops `json:"alone,omitempty"`
 	InPassage Stops `json:"in_passage,omitempty"`
+}
+
+// Suspicion is what the classifier must say of a text as a whole, both: of a harmful one every sentence may be harmless, but not all of them are like those of
+// other texts.
+type Suspicion struct {
+	Effort string  `json:"effort"` // at which it is read then; empty: nothing is suspicious
+	First  float64 `json:"first"`  // the mean of the three highest first scores is above this
+	Harm   float64 `json:"harm"`   // and that of the highest logits of harm of the eight sentences with the highest first scores is above this
 }
 
 // Asking is what an effort does for one head.
@@ -288,7 +298,10 @@ func (t *Meta) validate() error {
 		}
 	}
 	for _, e := range t.Efforts {
-		for _, other := range [...]string{e.Short, e.Medium} {
+		if !modelfile.Finite(e.Suspicious.First, e.Suspicious.Harm) {
+			return fmt.Errorf("effort %s: %+v", e.Name, e.Suspicious)
+		}
+		for _, other := range [...]string{e.Short, e.Medium, e.Suspicious.Effort} {
 			if _, ok := t.Effort(other); other != "" && !ok {
 				return fmt.Errorf("effort %s: there is no effort %s", e.Name, other)
 			}

@@ -34,7 +34,7 @@ func alike(first, logit float64) encoder.Asking {
 // advisedAbove are the joint logits of bias, toxicity and safety above which the adviser is asked, of each effort. It has twice the layers: in long texts it is
 // asked about what would be found without it, in short ones about what might be.
 var advisedAbove = map[string][3]float64{
-	"balanced": {0.8, 0.5, -1}, "thorough": {-1, -1, -1}, "full": {-5, -5, -5}, shortEffort: {-2, -2, -2}, mediumEffort: {-1, -1, -1},
+	"balanced": {0.8, 0.5, -1}, "thorough": {-1, -1, -1}, "full": {-5, -5, -5}, shortEffort: {-2, -2, -2}, mediumEffort: {-1, -1, -1}, suspiciousEffort: {0.8, 0.5, -1},
 }
 
 // inPassage asks alike, and again in the passage about what may be meant: "Wait until she is alone on the stairs." is a help or a threat by what follows.
@@ -47,27 +47,37 @@ func inPassage(first, logit float64) encoder.Asking {
 // The places in efforts of the one that asks about everything, and of short: what full does not ask about for a head, that does.
 const full, short = 2, 3
 
-// The efforts of short responses and of medium ones; the greatest asks about everything in these, too.
-const shortEffort, mediumEffort = "short", "medium"
+// The efforts of short responses and of medium ones, the greatest asks about everything in these, too; and of long ones that are suspicious.
+const shortEffort, mediumEffort, suspiciousEffort = "short", "medium", "suspicious"
 
 // efforts are what the encoder may cost, the cheapest first; then that for short responses, where it is asked in two of five ordinary ones and one
-// in 200 of those that it finds something in is missed; last that for medium ones: as wide, but surer of what it finds. In long texts the first early exit hears of
+// in 200 of those that it finds something in is missed; then that for medium ones: as wide, but surer of what it finds; last that for suspicious ones, where harm is asked about as widely as by thorough. In long texts the first early exit hears of
 // one in five ordinary ones or of one in three; what is read beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
-	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Heads: []encoder.Asking{
-		{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8},
-		{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never},
-		harmInLong, harmInLong, harmInLong, unasked,
-	}},
+	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Suspicious: suspicious, Heads: []encoder.Asking{biasInLong, toxicityInLong, harmInLong, harmInLong, harmInLong, unasked}},
 	{Name: "thorough", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: thorough},
 	{Name: "full", Short: shortEffort, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, inPassage(-never, -never), inPassage(-never, -never), inPassage(-never, -never), unasked}},
 	{Name: shortEffort, Together: true, Heads: wideDoors},
 	{Name: mediumEffort, Together: true, Heads: wideDoors},
+	{Name: suspiciousEffort, Heads: []encoder.Asking{biasInLong, toxicityInLong, harmInSuspicious, harmInSuspicious, harmInSuspicious, unasked}},
 }
+
+// What is asked about in long texts at the least effort.
+var (
+	biasInLong     = encoder.Asking{Named: encoder.Doubt{First: -2, Logit: -5}, Unnamed: encoder.Doubt{First: 0.5, Logit: -5}, Context: 0.8}
+	toxicityInLong = encoder.Asking{Named: encoder.Doubt{First: -2, Logit: -1}, Unnamed: encoder.Doubt{First: 0.5, Logit: -1}, Context: never}
+)
 
 // harmInLong asks about harm in long texts: where a group is named, from the first scores on that bias is asked about, elsewhere from higher ones; each lower one is a
 // look of the network at more sentences, and a text in a hundred more that is read on.
 var harmInLong = encoder.Asking{Named: encoder.Doubt{First: -2, Logit: -2}, Unnamed: encoder.Doubt{First: 0.9, Logit: -2}}
+
+// harmInSuspicious asks about nearly all sentences that may be about people.
+var harmInSuspicious = encoder.Asking{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0}
+
+// suspicious are one in a hundred ordinary texts of more than 1 KB, none of 199 pieces of 2 KB of models' answers, and one in two of harmful ones, in which what this effort
+// finds is found nearly always. The first limit keeps the cost down: one piece in twenty is above it, and has eight sentences looked at.
+var suspicious = encoder.Suspicion{Effort: suspiciousEffort, First: 0.3, Harm: -3.35}
 
 // wideDoors ask about what the classifier is not sure of.
 var wideDoors = []encoder.Asking{
@@ -128,13 +138,20 @@ func (p plan) advised() plan {
 	return p
 }
 
-// least is the lowest threshold of a head.
-func (p *plan) least(h classifier.Head) float64 {
-	if slices.Contains(safety, h) {
+// least is the lowest threshold of a head at an effort.
+func (p *plan) least(effort string, h classifier.Head) float64 {
+	switch harm := slices.Contains(safety, h); {
+	case harm && effort == suspiciousEffort:
+		return suspiciousHarm
+	case harm:
 		return p.harm
 	}
 	return 0.3
 }
+
+// suspiciousHarm is the lowest threshold of harm in suspicious texts: among them are most of those that speak of harm and do none. From .5 on, 39 of 72 long harmful texts
+// that nothing was learnt from were found and 11 of their twins, from here on 35 and 5; without suspicion it was 27 and 5.
+const suspiciousHarm = 0.7
 
 var thorough = []encoder.Asking{
 	{Named: encoder.Doubt{First: -2, Logit: -6}, Unnamed: encoder.Doubt{First: -0.5, Logit: -6}, Context: 0},
@@ -247,7 +264,7 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, adviser *e
 	meta.Decides, meta.Efforts, res.Tuning = nil, nil, nil
 	p := planOf(meta, adviser)
 	for n, f := range p.efforts {
-		if f = (encoder.Effort{Name: f.Name, Short: f.Short, Medium: f.Medium, Together: f.Together}); stops != nil {
+		if f = (encoder.Effort{Name: f.Name, Short: f.Short, Medium: f.Medium, Suspicious: f.Suspicious, Together: f.Together}); stops != nil {
 			f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
 		}
 		meta.Efforts = append(meta.Efforts, f)
@@ -277,7 +294,7 @@ func ask(e *encoder.Model, m *classifier.Model, adviser *encoder.Model, rd *read
 	p := planOf(&e.Meta, adviser)
 	for n, f := range p.efforts {
 		// Only whom it asks matters here, and all texts are asked about alike; what it answers does not.
-		f.Short, f.Medium = "", ""
+		f.Short, f.Medium, f.Suspicious = "", "", encoder.Suspicion{}
 		f.Alone, f.InPassage = stops[n].Alone, stops[n].InPassage
 		e.Meta.Decides, e.Meta.Efforts, e.Meta.Classifier = unfitted[:], []encoder.Effort{f}, m.Meta.Version
 		d, err := classifier.NewWithEncoder(m, f.Name, e)
@@ -413,7 +430,7 @@ func (c *headCalibration) outcome(n int, said []classifier.Said, line encoder.Li
 	a := &out.Asking
 	a.Threshold = 1
 	if bounds := c.r.EncoderFPR[f.Name]; int(c.h) < len(bounds) {
-		a.Threshold = thousandths(max(above(ordinary, bounds[c.h].Ordinary), above(benign, bounds[c.h].Benign), c.p.least(c.h)))
+		a.Threshold = thousandths(max(above(ordinary, bounds[c.h].Ordinary), above(benign, bounds[c.h].Benign), c.p.least(f.Name, c.h)))
 	}
 	out.True, out.Ordinary, out.Benign = len(right), len(ordinary), len(benign)
 	out.Found, out.OrdinaryFound, out.BenignOnes = exceeding(right, a.Threshold), exceeding(ordinary, a.Threshold), exceeding(benign, a.Threshold)

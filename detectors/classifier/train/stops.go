@@ -18,10 +18,12 @@ const lose = 0.0018
 // to nothing, and cost what that costs. One layer's weights come from memory in up to .2 ms, so what is read beyond the glance takes most of a
 // millisecond in all: one long answer in a hundred (docs/benchmarks.md, chain).
 var readOn = map[string][]float64{
-	"balanced":   {0.045, 0.011, 0.009, 0.008, 0.008, 0.008},
+	"balanced":   readOnLittle,
 	"thorough":   readOnThoroughly,
-	mediumEffort: readOnThoroughly,
+	mediumEffort: readOnThoroughly, suspiciousEffort: readOnLittle,
 }
+
+var readOnLittle = []float64{0.045, 0.011, 0.009, 0.008, 0.008, 0.008}
 
 var readOnThoroughly = []float64{0.3, 0.15, 0.12, 0.08, 0.06, 0.05}
 
