@@ -60,11 +60,6 @@ func (g gates) of(named bool) float64 {
 	return g.unnamed
 }
 
-// looks notes what the network said of it.
-func (x *excerpt) looks(net *scratch) {
-	x.harm, x.looked = slices.Max(net.heads[Violence:IllegalInstructions+1]), true
-}
-
 type buffers struct {
 	tokens   []token
 	buckets  []uint32
@@ -80,6 +75,11 @@ type excerpt struct {
 	first    float32 // its first score
 	harm     float32 // the highest logit of harm,
 	looked   bool    // if the network looked at it
+}
+
+// note notes what the network said of it.
+func (x *excerpt) note(net *scratch) {
+	x.harm, x.looked = slices.Max(net.heads[Violence:IllegalInstructions+1]), true
 }
 
 // buffers are to be put back into the pool.
@@ -179,7 +179,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 				return
 			}
 			d.model.judge(&b.net, ts, first, named)
-			b.excerpts[len(b.excerpts)-1].looks(&b.net)
+			b.excerpts[len(b.excerpts)-1].note(&b.net)
 			prior := w.prior(b, first, named)
 			for h, z := range b.net.heads {
 				if w.decides(Head(h)) {

@@ -206,7 +206,7 @@ func (d *Detector) suspicious(b *buffers, text string, than *encoder.Suspicion) 
 		if x := &top[i]; !x.looked {
 			d.model.readExcerpt(b, text, *x, func(ts []token) {
 				d.model.look(&b.net, ts, x.first)
-				x.looks(&b.net)
+				x.note(&b.net)
 			})
 		}
 		harm += top[i].harm

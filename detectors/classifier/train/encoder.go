@@ -487,7 +487,11 @@ func (r *EncoderResult) Card() string {
 		languages(t))
 	p("## What calibration saw\nRows of split dev in %s, those of the unseen sets apart: their sources were learnt from, they were not. And ordinary text that nothing was learnt from (`%s`).\n\n",
 		languages(t), map[bool]string{true: "tools/train/ordinary.py", false: "tools/train/ordinary_others.py"}[english])
-	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced or thorough is set; there, what is asked about for one head is answered for all. A head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText)
+	long := ""
+	if x := t.Efforts[0].Suspicious; x.Effort != "" {
+		long = fmt.Sprintf("Longer ones are read at effort %s where %s is set and they are suspicious as a whole: the mean of their three highest first scores is above %g, that of what the classifier says of harm in the eight sentences with the highest above %g. ", x.Effort, t.Efforts[0].Name, x.First, x.Harm)
+	}
+	p("Sentences are asked about from the classifier's first score and logit on; those of responses of at most %d bytes by effort short, whatever the effort is, and those of at most %d by effort medium where balanced or thorough is set; there, what is asked about for one head is answered for all. %sA head with threshold 1 never answers yes: it grades.\n\n| head | effort | where a group is named | elsewhere | threshold | recall | flagged of ordinary text | of harmless hard cases | ordinary texts asked about |\n|---|---|---|---|---|---|---|---|---|\n", classifier.ShortText, classifier.MediumText, long)
 	for _, o := range r.Tuning {
 		a := &o.Asking
 		if a.Named == unasked.Named || o.Advised {
