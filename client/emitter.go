@@ -233,7 +233,7 @@ func (e *Emitter) watched(send func(context.Context, []Encoded) error) func(cont
 		if bad := err != nil && audit.KindOf(err) != audit.KindInvalid; bad != failing {
 			failing = bad
 			if bad {
-				e.o.Logger.Warn("audit events wait", "kind", string(audit.KindOf(err)), "events", len(es))
+				e.o.Logger.Warn("audit events wait", "kind", string(audit.KindOf(err)), "events", len(es), "error", err.Error())
 			} else {
 				e.o.Logger.Info("audit events go on")
 			}

@@ -240,7 +240,7 @@ func TestProviderFails(t *testing.T) {
 		code   string
 		says   string // in the error, or where nothing is stopped in the log
 	}{
-		"closed": {closed, nil, 502, "evenhand_upstream_unreachable", ""},
+		"closed": {closed, nil, 502, "evenhand_upstream_unreachable", "connection refused"},
 		"slow": {newProvider(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), func(c *Config, _ *Deps) {
 			c.Upstreams, c.BaseURL, c.Default = []Upstream{{Name: "slow", BaseURL: c.BaseURL, Timeout: 20 * time.Millisecond}}, "", "slow"
 		}, 504, "evenhand_upstream_timeout", ""},
@@ -284,6 +284,9 @@ func TestProviderFails(t *testing.T) {
 		}
 		if said := gjson.Get(got.body, "error.message").String() + logged.String(); !strings.Contains(said, tc.says) {
 			t.Errorf("%s: says %.300q", name, said)
+		}
+		if refused := strings.Contains(logged.String(), "nobody could look, and gateway.fail is closed"); refused != (tc.code == "evenhand_unchecked") {
+			t.Errorf("%s: the log says %q", name, logged.String())
 		}
 		if tc.status == 200 && got.header.Get("X-Evenhand-Action") != unchecked {
 			t.Errorf("%s: %v", name, got.header)

@@ -31,7 +31,9 @@ func (x *exchange) forward(ctx context.Context) *fault {
 	x.told()
 	if err != nil {
 		x.failure = "the provider gave no answer"
-		return unreached(asking, err)
+		f := unreached(asking, err)
+		x.g.missed(x.up, f, err)
+		return f
 	}
 	defer func() { _ = res.Body.Close() }()
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))

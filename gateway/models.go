@@ -55,7 +55,9 @@ func (g *Gateway) models(w http.ResponseWriter, r *http.Request) {
 	}
 	res, err := up.client.Do(req)
 	if err != nil {
-		deny(unreached(ctx, err))
+		f := unreached(ctx, err)
+		g.missed(up, f, err)
+		deny(f)
 		return
 	}
 	defer func() { _ = res.Body.Close() }()

@@ -73,6 +73,7 @@ func (x *exchange) blind(why string) *fault {
 	if x.g.cfg.Fail == FailClosed && x.opts.stops() {
 		x.status, x.failure = "blocked", why
 		x.action = unchecked
+		x.g.Logger.Warn("a call is refused: nobody could look, and gateway.fail is closed", "interaction_id", x.id.String(), "tenant", x.caller.tenant, "reason", why)
 		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: "evenhand_unchecked", say: why + ", and gateway.fail is closed", after: time.Second, report: x.report()}
 	}
 	x.action = unchecked

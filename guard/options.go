@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -139,7 +140,11 @@ func (o Options) With(raw []byte) (Options, []ingest.Fault) {
 		f, known := into[name]
 		switch {
 		case !known:
-			faults = append(faults, ingest.Fault{Field: ingest.Shown(name), Code: ingest.UnknownField, Message: "is not an option"})
+			say := "is not an option"
+			if near := ingest.Nearest(name, slices.Sorted(maps.Keys(into))); near != "" {
+				say += " (did you mean " + near + "?)"
+			}
+			faults = append(faults, ingest.Fault{Field: ingest.Shown(name), Code: ingest.UnknownField, Message: say})
 		case string(value) == "null": // as if it were not there
 		case json.Unmarshal(value, f.to) != nil:
 			faults = append(faults, ingest.Fault{Field: name, Code: ingest.WrongType, Message: "wants " + f.want})

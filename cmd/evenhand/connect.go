@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -83,7 +86,11 @@ func migrateStore(ctx context.Context, cfg chconn.Config, o chschema.Options) er
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	return migrate.Run(ctx, db, o)
+	err = migrate.Run(ctx, db, o)
+	if lost := (*net.OpError)(nil); errors.As(err, &lost) {
+		return fmt.Errorf("clickhouse.addr: %s cannot be reached: %w", strings.Join(cfg.Addr, ", "), err)
+	}
+	return err
 }
 
 // openDB gives a database/sql handle, which goose wants. It does not choose the database: that may

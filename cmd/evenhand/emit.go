@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,8 @@ type emitCmd struct {
 
 func (emitCmd) Help() string {
 	return `Where to: --to URL, else the running 'evenhand up', else kafka.brokers. Every line is checked first; a bad line, or one
-of more than 899,700 bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped; lines without an id get the same one again.
+of more than 899,700 bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped, and lines without an id get the same one again. A run
+that was done is forgotten: sending the file once more sends those lines as new events. Give lines an id where that should not be.
 
 Examples:
   evenhand emit examples/interactions.jsonl
@@ -89,6 +91,9 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	if cmd.Batch < 1 || cmd.Batch > 10_000 {
 		return &settingsError{fmt.Errorf("--batch: %d is not in 1..10000", cmd.Batch)}
+	}
+	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
+		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, strings.Trim(fmt.Sprint(audit.Domains), "[]"))}
 	}
 	seek, err := newSought(cmd.Map)
 	if err != nil {
@@ -374,6 +379,9 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
 // sender connects nothing yet. begun goes with events that tell no time.
 func (cmd *emitCmd) sender(s settings, begun time.Time) (sender, error) {
+	if u, err := url.Parse(cmd.To); cmd.To != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return nil, &settingsError{fmt.Errorf("--to: %q is no address such as http://127.0.0.1:8787", cmd.To)}
+	}
 	if cmd.To != "" {
 		credential, bound, err := credentialOf(s, cmd.Token)
 		if err != nil {

@@ -117,6 +117,26 @@ func TestEmitNamesBadLines(t *testing.T) {
 	} {
 		command(t, tc.in, "emit", "--to", to.URL, "--format", tc.format).says(t, 1, "", tc.want)
 	}
+	for name, tc := range map[string]struct{ in, format, want, sent string }{
+		"a quote within a field": {"id,response\n1,He said \"hi\" there\n2,b\n", "csv", "line 2: csv: ", "2"},
+		"behind a quote":         {"id,response\n\"1\"x,a\n2,b\n", "csv", "line 2: csv: ", "2"},
+		"an unclosed quote":      {"id,response\n1,a\n2,\"b", "csv", "line 3: csv: ", "1"},
+		"Latin-1 in a table":     {"id,response\n1,caf\xe9\n2,b\n", "csv", "line 2: invalid_utf8", "2"},
+		"Latin-1 in lines":       {"{\"id\":\"1\",\"response\":\"caf\xe9\"}\n{\"id\":\"2\",\"response\":\"b\"}\n", "ndjson", "line 1: invalid_utf8", "2"},
+		"Latin-1 in an array":    {"[{\"id\":\"1\",\"response\":\"caf\xe9\"},{\"id\":\"2\",\"response\":\"b\"}]", "json", "line 1: invalid_utf8", "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := newReceiver(t, accept)
+			r := command(t, tc.in, "emit", "--to", to.URL, "--format", tc.format)
+			r.says(t, 3, "", tc.want)
+			r.says(t, 3, "", "1 sent to")
+			if got := to.fields("id"); got != tc.sent+"\n" {
+				t.Errorf("sent %s", got)
+			}
+		})
+	}
+	command(t, "", "emit", "--to", "127.0.0.1:8787").says(t, 2, "", `--to: "127.0.0.1:8787" is no address such as http://127.0.0.1:8787`)
+	command(t, "", "emit", "--to", to.URL, "--domain", "hrr").says(t, 2, "", `--domain: "hrr" is not one of general hr finance healthcare education`)
 }
 
 // A name in --map that nothing has is an error before anything is sent, where the input can be read twice or is short.

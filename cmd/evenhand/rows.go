@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // rowReader gives the rows of an input one by one with their line (or element) number, from 1.
@@ -94,6 +95,9 @@ func (n *ndjsonRows) next() (map[string]any, int, error) {
 		if b = bytes.TrimSpace(b); len(b) == 0 {
 			continue
 		}
+		if !utf8.Valid(b) {
+			return nil, n.line, errNotUTF8
+		}
 		row := map[string]any{}
 		d := json.NewDecoder(bytes.NewReader(b))
 		d.UseNumber()
@@ -120,13 +124,18 @@ func (j *jsonRows) next() (map[string]any, int, error) {
 		return nil, j.n, io.EOF
 	}
 	j.n++
-	row := map[string]any{}
-	if err := j.d.Decode(&row); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return nil, j.n, &rowError{jsonFault(err)}
-		}
+	var raw json.RawMessage // as it came: decoding would mend what is not UTF-8
+	if err := j.d.Decode(&raw); err != nil {
 		return nil, j.n, fmt.Errorf("element %d: %w", j.n, jsonFault(err))
+	}
+	if !utf8.Valid(raw) {
+		return nil, j.n, errNotUTF8
+	}
+	row := map[string]any{}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if err := d.Decode(&row); err != nil {
+		return nil, j.n, &rowError{jsonFault(err)}
 	}
 	return row, j.n, nil
 }
@@ -149,26 +158,34 @@ func jsonFault(err error) error {
 type csvRows struct {
 	c    *csv.Reader
 	head []string
+	line int // of the last row
 }
 
 func (r *csvRows) next() (map[string]any, int, error) {
 	rec, err := r.c.Read()
-	line, _ := r.c.FieldPos(0)
 	var fault *csv.ParseError
 	switch {
 	case errors.As(err, &fault):
-		return nil, fault.StartLine, &rowError{fmt.Errorf("csv: %w", fault.Err)}
+		r.line = fault.StartLine
+		return nil, r.line, &rowError{fmt.Errorf("csv: %w", fault.Err)}
 	case err != nil:
-		return nil, line, err
+		return nil, r.line, err
 	}
+	r.line, _ = r.c.FieldPos(0)
 	row := map[string]any{}
 	for i, name := range r.head {
+		if !utf8.ValidString(rec[i]) {
+			return nil, r.line, errNotUTF8
+		}
 		if rec[i] != "" {
 			row[name] = csvValue(name, rec[i])
 		}
 	}
-	return row, line, nil
+	return row, r.line, nil
 }
+
+// errNotUTF8 refuses what would be audited as other text than it is.
+var errNotUTF8 = &rowError{errors.New("invalid_utf8: the text is not UTF-8; convert the file first, for example: iconv -f latin1 -t utf-8")}
 
 // csvValue gives numbers and booleans of the event's typed fields their JSON type.
 func csvValue(field, s string) any {

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/evenhand/evenhand/detectors/classifier"
 	"github.com/evenhand/evenhand/detectors/rules"
+	"github.com/evenhand/evenhand/detectors/terms"
+	"github.com/evenhand/evenhand/ingest"
 )
 
 type rulesCmd struct {
@@ -108,32 +111,52 @@ func kinds(packs []*rules.Pack) (out []string) {
 	return slices.Compact(out)
 }
 
+// chosen loads the packs of --dir, or those of the settings' rules.dir if there is one, or else the shipped ones: what somebody wants looked at.
+func (f packsFlags) chosen(c *cli) (packs []*rules.Pack, dir string, err error) {
+	if f.Dir != "" {
+		packs, err = f.load()
+		return packs, f.Dir, err
+	}
+	s, err := c.load(defaultSettings())
+	if err != nil {
+		return nil, "", err
+	}
+	if f.Dir = s.Rules.Dir; f.Dir != "" {
+		if st, err := os.Stat(f.Dir); err != nil || !st.IsDir() {
+			return nil, "", &settingsError{fmt.Errorf("rules.dir: %s is no folder", f.Dir)}
+		}
+	}
+	packs, err = f.load()
+	return packs, f.Dir, err
+}
+
 // heldToShipped is what the help of test and lint says of --dir.
 const heldToShipped = `With --dir the ids are held to those of the shipped packs, too, as 'evenhand up' holds the packs of rules.dir. A pack with the id of a
-shipped one is looked at as a new version of that, which rules.dir does not take.`
+shipped one is looked at as a new version of that, which rules.dir does not take. Without --dir it is the packs of rules.dir in the settings
+that are looked at, and without that the shipped ones.`
 
 type rulesTestCmd struct{ packsFlags }
 
 func (rulesTestCmd) Help() string { return heldToShipped }
 
 // Run tests the packs.
-func (cmd *rulesTestCmd) Run(std *stdio) error { return cmd.report(std, "test", rules.Test) }
+func (cmd *rulesTestCmd) Run(c *cli, std *stdio) error { return cmd.report(c, std, "test", rules.Test) }
 
 type rulesLintCmd struct{ packsFlags }
 
 func (rulesLintCmd) Help() string { return heldToShipped }
 
 // Run lints the packs.
-func (cmd *rulesLintCmd) Run(std *stdio) error { return cmd.report(std, "lint", rules.Lint) }
+func (cmd *rulesLintCmd) Run(c *cli, std *stdio) error { return cmd.report(c, std, "lint", rules.Lint) }
 
 // report prints the faults that examine finds; with faults the exit status is 3.
-func (f packsFlags) report(std *stdio, what string, examine func([]*rules.Pack) []rules.Fault) error {
-	packs, err := f.load()
+func (f packsFlags) report(c *cli, std *stdio, what string, examine func([]*rules.Pack) []rules.Fault) error {
+	packs, dir, err := f.chosen(c)
 	if err != nil {
 		return err
 	}
 	faults := examine(packs)
-	if f.Dir != "" { // it may become rules.dir, and ids are unique there
+	if dir != "" { // it is or may become rules.dir, and ids are unique there
 		shipped, err := shippedPacks()
 		if err != nil {
 			return err
@@ -187,8 +210,12 @@ func (cmd *rulesExplainCmd) Run(c *cli, std *stdio) error {
 		}
 	}
 	text, ok := rules.Explain(packs, cmd.ID)
+	if said := explainLearned(cmd.ID); !ok && said != "" {
+		fmt.Fprintln(std.out, said)
+		return nil
+	}
 	if !ok {
-		return fmt.Errorf("no rule %q; 'evenhand rules list' shows all", cmd.ID)
+		return fmt.Errorf("no rule %q%s; 'evenhand rules list' shows all", cmd.ID, nearestRule(packs, cmd.ID))
 	}
 	fmt.Fprint(std.out, text)
 	for _, r := range rules.All(own) {
@@ -200,4 +227,46 @@ func (cmd *rulesExplainCmd) Run(c *cli, std *stdio) error {
 		fmt.Fprintf(std.out, "  Nor when its sentence matches one of the pack's %s (--all shows them).\n", count(folded, "guard"))
 	}
 	return nil
+}
+
+// explainLearned says what findings are of that no pack has a rule for; "" of others.
+func explainLearned(id string) string {
+	family, rest, _ := strings.Cut(id, ".")
+	switch {
+	case id == classifier.EncoderRule:
+		return id + `
+
+  No pattern: an encoder, a learned model, read the sentence and holds it for biased, toxic or harmful. The finding's kind says which, its
+  version which model and effort (classifier.encoder), its confidence how sure. It warns and never blocks by itself. See docs/detection.md, The encoder.`
+	case family == classifier.ID && slices.Contains(headNames(), rest):
+		return id + `
+
+  No pattern: the classifier, a learned model, holds the sentence for ` + rest + `; the evidence is the clause that decided. It warns and never
+  blocks by itself. See docs/detection.md, The classifier.`
+	case family == terms.ID && rest != "":
+		return id + `
+
+  A phrase of the list of biased terms, found as a plain substring whatever its case: built-in ones and those of detect.terms_custom.
+  See docs/detection.md.`
+	}
+	return ""
+}
+
+func headNames() (names []string) {
+	for _, h := range classifier.Heads() {
+		names = append(names, h.String())
+	}
+	return names
+}
+
+// nearestRule names the id that was meant, if one is near.
+func nearestRule(packs []*rules.Pack, id string) string {
+	var ids []string
+	for _, r := range rules.All(packs) {
+		ids = append(ids, r.ID)
+	}
+	if near := ingest.Nearest(id, ids); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }

@@ -15,6 +15,8 @@ func TestIDsOfShippedRulesAreTaken(t *testing.T) {
 	command(t, "", "run", "--roles", "analyzer", "--http", "127.0.0.1:0", "--set", "rules.dir="+dir).says(t, 2, "", "rules.dir: "+want)
 	for _, cmd := range []string{"lint", "test"} {
 		command(t, "", "rules", cmd, "--dir", dir).says(t, 3, want+"\n"+cmd+": 1 pack, 1 rule, 4 sentences, 1 fault\n", "")
+		command(t, "", "rules", cmd, "--set", "rules.dir="+dir).says(t, 3, want+"\n"+cmd+": 1 pack, 1 rule, 4 sentences, 1 fault\n", "")
+		command(t, "", "rules", cmd, "--set", "rules.dir="+dir+"/nosuch").says(t, 2, "", "rules.dir: "+dir+"/nosuch is no folder")
 	}
 }
 
@@ -34,6 +36,12 @@ func TestRulesOfTheSettingsAreListed(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	command(t, "", "rules", "explain", "age.own.word").says(t, 1, "", `no rule "age.own.word"`)
+	command(t, "", "rules", "explain", "age.older.too_odl").says(t, 1, "", `no rule "age.older.too_odl"; did you mean age.older.too_old?`)
+	for id, want := range map[string]string{"classifier.encoder": "an encoder, a learned model", "classifier.violence": "holds the sentence for violence", "terms.gender.chairman": "the list of biased terms"} {
+		command(t, "", "rules", "explain", id).says(t, 0, id+"\n\n  ", "")
+		command(t, "", "rules", "explain", id).says(t, 0, want, "")
+	}
+	command(t, "", "rules", "explain", "classifier.nosuch").says(t, 1, "", `no rule "classifier.nosuch"`)
 	if r := command(t, "", "doctor", "--set", set); !strings.Contains(r.out, ", 1 of them of rules.dir\n") {
 		t.Error(r.out)
 	}

@@ -476,7 +476,11 @@ func (s settings) validate() error {
 		errs = append(errs, errors.New("http.pprof: profiles are served on a loopback address only; set http.addr to 127.0.0.1:PORT"))
 	}
 	if _, e := strconv.ParseUint(port, 10, 16); err == nil && e != nil {
-		errs = append(errs, fmt.Errorf("http.addr: %q of %s is not a port; $PORT stands above http.addr", port, s.HTTP.Addr))
+		why := ""
+		if os.Getenv("PORT") != "" {
+			why = "; it is $PORT's, which stands above http.addr"
+		}
+		errs = append(errs, fmt.Errorf("http.addr: %q of %s is not a port%s", port, s.HTTP.Addr, why))
 	}
 	if s.HTTP.APIKey != "" && len(s.HTTP.APIKey) < 16 {
 		errs = append(errs, errors.New("http.api_key: is shorter than 16 characters; make one with: openssl rand -hex 24"))

@@ -80,10 +80,21 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
               (add the dashboards: evenhand dashboards push --url http://127.0.0.1:3000 --token-file FILE --from-up)
   Access      %s
   Data        %s
-Send something:  evenhand emit examples/interactions.jsonl     Look:  evenhand rates     Stop: Ctrl-C
+%sSend something:  evenhand emit examples/interactions.jsonl     Look:  evenhand rates     Stop: Ctrl-C
 `, time.Since(began).Seconds(), me.HTTP, me.HTTP, me.HTTP, s.gatewayHint(me.HTTP), me.Kafka, st.engine.Endpoint(engine.Reader).Native,
-		filepath.Join(engineDir(s), string(engine.Grafana)+".password"), st.engine.Endpoint(engine.Grafana).HTTP, s.access(), s.DataDir)
+		filepath.Join(engineDir(s), string(engine.Grafana)+".password"), st.engine.Endpoint(engine.Grafana).HTTP, s.access(), s.DataDir, elsewhere(s.DataDir))
 	return st.serve(ctx)
+}
+
+// elsewhere says how the other commands find a data folder that is not the usual one.
+func elsewhere(dir string) string {
+	if dir == defaultDataDir() {
+		return ""
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return "In other terminals first: export EVENHAND_DATA_DIR='" + dir + "'\n"
 }
 
 // gatewayHint says how OpenAI's clients come through the gateway.

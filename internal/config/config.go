@@ -85,8 +85,13 @@ func Load(dst any, s Sources) error {
 	set := map[string]any{}
 	for _, kv := range s.Set {
 		key, value, ok := strings.Cut(kv, "=")
-		if _, known := fields[key]; !ok || !known {
+		_, known := fields[key]
+		switch {
+		case !known:
 			errs = append(errs, fmt.Errorf("--set %s: wants key=value with a known key%s", kv, nearest(key, fields)))
+			continue
+		case !ok:
+			errs = append(errs, fmt.Errorf("--set %s: wants a value behind it: --set %s=VALUE", kv, key))
 			continue
 		}
 		set[key] = value
@@ -234,7 +239,11 @@ func nearest(key string, fields map[string]reflect.Type) string {
 		for tail < short-head && k[len(k)-1-tail] == key[len(key)-1-tail] {
 			tail++
 		}
-		if n := head + tail; n > score || n == score && best != "" && k < best {
+		n := head + tail
+		if n < 3 && len(k) > 2*len(key) { // two letters of a short one say nothing of a long one
+			continue
+		}
+		if n > score || n == score && best != "" && k < best {
 			best, score = k, n
 		}
 	}

@@ -67,13 +67,13 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	err := Load(&c, Sources{
 		File: write(t, "c.yaml", "nme: x\nkafka:\n  timeout: soon\n"),
 		Env:  []string{"EVENHAND_KAFKA_BROKER=a:1", "EVENHAND_NAME_FILE=/x"},
-		Set:  []string{"kafka.brokrs=a", "novalue"},
+		Set:  []string{"kafka.brokrs=a", "novalue", "name"},
 	})
 	if err == nil {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{"nme: unknown key in c.yaml, line 1; did you mean name?", "kafka.timeout", "EVENHAND_KAFKA_BROKER: no such setting",
-		"EVENHAND_NAME_FILE: no such setting", "--set kafka.brokrs=a", "did you mean kafka.brokers?", "--set novalue"} {
+		"EVENHAND_NAME_FILE: no such setting", "--set kafka.brokrs=a", "did you mean kafka.brokers?", "--set novalue", "--set name: wants a value behind it: --set name=VALUE"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not say %q:\n%v", want, err)
 		}
