@@ -111,7 +111,7 @@ func TestNoServer(t *testing.T) {
 	}
 	defer m.Close()
 	_, err = m.Complete(t.Context(), question())
-	if got, want := told(nil, err), "unavailable: llm: the server cannot be reached"; got != want {
+	if got, want := told(nil, err), "unavailable: llm: the server at 127.0.0.1:1 cannot be reached: connect: connection refused"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if s := m.Spent("a"); s != (llm.Spent{}) {

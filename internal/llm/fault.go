@@ -107,7 +107,11 @@ func faultOf(ctx context.Context, err error) *fault {
 	case errors.As(err, &cert):
 		return &fault{kind: audit.KindInvalid, reason: "network", after: -1, err: errors.New("the server's certificate is not trusted")}
 	case errors.As(err, &op) && op.Op == "dial":
-		f = unavailable("network", errors.New("the server cannot be reached"))
+		where := "the server"
+		if op.Addr != nil {
+			where += " at " + op.Addr.String()
+		}
+		f = unavailable("network", fmt.Errorf("%s cannot be reached: %w", where, op.Err))
 		f.spent = false
 		return f
 	case errors.Is(err, errForm):

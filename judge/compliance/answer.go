@@ -21,6 +21,9 @@ type faults struct {
 }
 
 func (f *faults) Error() string {
+	if len(f.lines) == 1 {
+		return "1 fault: " + f.where
+	}
 	return fmt.Sprintf("%d faults, the first: %s", len(f.lines), f.where)
 }
 
@@ -121,19 +124,19 @@ func extract(answer string) (json.RawMessage, error) {
 				rest = rest[at+1:]
 				continue
 			}
-			return nil, fault("the JSON", "The JSON object is broken or cut off.")
+			return nil, fault("its JSON object is broken or cut off", "The JSON object is broken or cut off.")
 		}
 		rest = rest[at+int(dec.InputOffset()):]
 		if found != nil && !bytes.Equal(found, object) {
-			return nil, fault("the JSON", "There is more than one JSON object.")
+			return nil, fault("it has more than one JSON object", "There is more than one JSON object.")
 		}
 		found = object
 	}
 	if found == nil {
-		return nil, fault("the JSON", "There is no JSON object.")
+		return nil, fault("it has no JSON object", "There is no JSON object.")
 	}
 	if name, twice := repeated(found); twice {
-		return nil, fault("the JSON", fmt.Sprintf("The key %q stands twice in one object.", name))
+		return nil, fault("a key of its JSON stands twice", fmt.Sprintf("The key %q stands twice in one object.", name))
 	}
 	return found, nil
 }
