@@ -31,9 +31,7 @@ func (x *exchange) forward(ctx context.Context) *fault {
 	x.told()
 	if err != nil {
 		x.failure = "the provider gave no answer"
-		f := unreached(asking, err)
-		x.g.missed(x.up, f, err)
-		return f
+		return x.g.unreached(asking, x.up, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))

@@ -55,9 +55,7 @@ func (g *Gateway) models(w http.ResponseWriter, r *http.Request) {
 	}
 	res, err := up.client.Do(req)
 	if err != nil {
-		f := unreached(ctx, err)
-		g.missed(up, f, err)
-		deny(f)
+		deny(g.unreached(ctx, up, err))
 		return
 	}
 	defer func() { _ = res.Body.Close() }()

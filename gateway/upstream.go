@@ -99,16 +99,18 @@ func unreached(ctx context.Context, err error) *fault {
 	return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_unreachable", say: "the provider cannot be reached"}
 }
 
-// missed logs why a provider was not reached, with its address; what callers are told names neither.
-func (g *Gateway) missed(up *upstream, f *fault, err error) {
+// unreached tells that, too, and logs why, with the provider's address; what callers are told names neither.
+func (g *Gateway) unreached(ctx context.Context, up *upstream, err error) *fault {
+	f := unreached(ctx, err)
 	if f == gone {
-		return
+		return f
 	}
 	var asked *url.Error
 	if errors.As(err, &asked) {
 		err = asked.Err // without the address, which may hold more than a host
 	}
 	g.Logger.Warn(f.say, "upstream", up.Name, "code", f.code, "error", err.Error(), "mend", "gateway.base_url or gateway.upstreams: the address, and whether it can be reached from here")
+	return f
 }
 
 // Response headers that are between two neighbours, or would speak for this host.

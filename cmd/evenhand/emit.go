@@ -93,7 +93,7 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return &settingsError{fmt.Errorf("--batch: %d is not in 1..10000", cmd.Batch)}
 	}
 	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
-		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, strings.Trim(fmt.Sprint(audit.Domains), "[]"))}
+		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, domainNames())}
 	}
 	seek, err := newSought(cmd.Map)
 	if err != nil {

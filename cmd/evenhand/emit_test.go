@@ -136,7 +136,7 @@ func TestEmitNamesBadLines(t *testing.T) {
 		})
 	}
 	command(t, "", "emit", "--to", "127.0.0.1:8787").says(t, 2, "", `--to: "127.0.0.1:8787" is no address such as http://127.0.0.1:8787`)
-	command(t, "", "emit", "--to", to.URL, "--domain", "hrr").says(t, 2, "", `--domain: "hrr" is not one of general hr finance healthcare education`)
+	command(t, "", "emit", "--to", to.URL, "--domain", "hrr").says(t, 2, "", `--domain: "hrr" is not one of general, hr, finance, healthcare, education`)
 }
 
 // A name in --map that nothing has is an error before anything is sent, where the input can be read twice or is short.

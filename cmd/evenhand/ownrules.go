@@ -32,8 +32,8 @@ func (r rulesSettings) load(shipped []*rules.Pack) ([]*rules.Pack, error) {
 	if r.Dir == "" {
 		return nil, nil
 	}
-	if _, err := os.ReadDir(r.Dir); err != nil {
-		return nil, &settingsError{fmt.Errorf("rules.dir: %w", err)}
+	if err := r.readable(); err != nil {
+		return nil, err
 	}
 	own, err := rules.Load(os.DirFS(r.Dir))
 	if faults := rules.Faults(err); len(faults) > 0 {
@@ -47,6 +47,14 @@ func (r rulesSettings) load(shipped []*rules.Pack) ([]*rules.Pack, error) {
 		return nil, &settingsError{&packFaults{r.Dir, faults}}
 	}
 	return own, nil
+}
+
+// readable tells why rules.dir is no folder that can be read.
+func (r rulesSettings) readable() error {
+	if _, err := os.ReadDir(r.Dir); err != nil {
+		return &settingsError{fmt.Errorf("rules.dir: %w", err)}
+	}
+	return nil
 }
 
 // taken are the ids of own packs and rules that shipped ones have, of a pack with a shipped one's id that id alone.

@@ -95,20 +95,26 @@ func (n *ndjsonRows) next() (map[string]any, int, error) {
 		if b = bytes.TrimSpace(b); len(b) == 0 {
 			continue
 		}
-		if !utf8.Valid(b) {
-			return nil, n.line, errNotUTF8
-		}
-		row := map[string]any{}
-		d := json.NewDecoder(bytes.NewReader(b))
-		d.UseNumber()
-		if err := d.Decode(&row); err != nil {
-			return nil, n.line, &rowError{jsonFault(err)}
-		}
-		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return nil, n.line, &rowError{errors.New("bad_json: more than one value on the line")}
-		}
-		return row, n.line, nil
+		row, err := object(b)
+		return row, n.line, err
 	}
+}
+
+// object reads one object. An error is a *rowError.
+func object(b []byte) (map[string]any, error) {
+	if !utf8.Valid(b) { // decoding would mend it
+		return nil, errNotUTF8
+	}
+	row := map[string]any{}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&row); err != nil {
+		return nil, &rowError{jsonFault(err)}
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, &rowError{errors.New("bad_json: more than one value on the line")}
+	}
+	return row, nil
 }
 
 type jsonRows struct {
@@ -124,20 +130,12 @@ func (j *jsonRows) next() (map[string]any, int, error) {
 		return nil, j.n, io.EOF
 	}
 	j.n++
-	var raw json.RawMessage // as it came: decoding would mend what is not UTF-8
+	var raw json.RawMessage
 	if err := j.d.Decode(&raw); err != nil {
 		return nil, j.n, fmt.Errorf("element %d: %w", j.n, jsonFault(err))
 	}
-	if !utf8.Valid(raw) {
-		return nil, j.n, errNotUTF8
-	}
-	row := map[string]any{}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	if err := d.Decode(&row); err != nil {
-		return nil, j.n, &rowError{jsonFault(err)}
-	}
-	return row, j.n, nil
+	row, err := object(raw)
+	return row, j.n, err
 }
 
 // jsonFault says what is wrong with JSON without quoting it.

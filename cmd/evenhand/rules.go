@@ -122,8 +122,8 @@ func (f packsFlags) chosen(c *cli) (packs []*rules.Pack, dir string, err error) 
 		return nil, "", err
 	}
 	if f.Dir = s.Rules.Dir; f.Dir != "" {
-		if st, err := os.Stat(f.Dir); err != nil || !st.IsDir() {
-			return nil, "", &settingsError{fmt.Errorf("rules.dir: %s is no folder", f.Dir)}
+		if err := s.Rules.readable(); err != nil {
+			return nil, "", err
 		}
 	}
 	packs, err = f.load()
@@ -238,7 +238,7 @@ func explainLearned(id string) string {
 
   No pattern: an encoder, a learned model, read the sentence and holds it for biased, toxic or harmful. The finding's kind says which, its
   version which model and effort (classifier.encoder), its confidence how sure. It warns and never blocks by itself. See docs/detection.md, The encoder.`
-	case family == classifier.ID && slices.Contains(headNames(), rest):
+	case family == classifier.ID && slices.ContainsFunc(classifier.Heads(), func(h classifier.Head) bool { return h.String() == rest }):
 		return id + `
 
   No pattern: the classifier, a learned model, holds the sentence for ` + rest + `; the evidence is the clause that decided. It warns and never
@@ -250,13 +250,6 @@ func explainLearned(id string) string {
   See docs/detection.md.`
 	}
 	return ""
-}
-
-func headNames() (names []string) {
-	for _, h := range classifier.Heads() {
-		names = append(names, h.String())
-	}
-	return names
 }
 
 // nearestRule names the id that was meant, if one is near.

@@ -16,7 +16,7 @@ func TestIDsOfShippedRulesAreTaken(t *testing.T) {
 	for _, cmd := range []string{"lint", "test"} {
 		command(t, "", "rules", cmd, "--dir", dir).says(t, 3, want+"\n"+cmd+": 1 pack, 1 rule, 4 sentences, 1 fault\n", "")
 		command(t, "", "rules", cmd, "--set", "rules.dir="+dir).says(t, 3, want+"\n"+cmd+": 1 pack, 1 rule, 4 sentences, 1 fault\n", "")
-		command(t, "", "rules", cmd, "--set", "rules.dir="+dir+"/nosuch").says(t, 2, "", "rules.dir: "+dir+"/nosuch is no folder")
+		command(t, "", "rules", cmd, "--set", "rules.dir="+dir+"/nosuch").says(t, 2, "", "rules.dir: open "+dir+"/nosuch: no such file or directory")
 	}
 }
 

@@ -180,20 +180,9 @@ func (d *Detector) suspect(b *buffers, ws *ways, side audit.Side, text string) b
 
 func (d *Detector) suspicious(b *buffers, text string, than *encoder.Suspicion) bool {
 	const few, some = 3, 8
-	var top [some]excerpt // those with the highest first scores
-	n := 0
-	for _, w := range b.excerpts {
-		if n < len(top) {
-			n++
-		} else if w.first <= top[n-1].first {
-			continue
-		}
-		at := n - 1
-		for ; at > 0 && top[at-1].first < w.first; at-- {
-			top[at] = top[at-1]
-		}
-		top[at] = w
-	}
+	slices.SortStableFunc(b.excerpts, func(x, y excerpt) int { return cmp.Compare(y.first, x.first) })
+	top := b.excerpts[:min(len(b.excerpts), some)]
+	n := len(top)
 	first := float32(0)
 	for _, w := range top[:min(n, few)] {
 		first += w.first
@@ -202,7 +191,7 @@ func (d *Detector) suspicious(b *buffers, text string, than *encoder.Suspicion) 
 		return false
 	}
 	harm := float32(0)
-	for i := range top[:n] {
+	for i := range top {
 		if x := &top[i]; !x.looked {
 			d.model.readExcerpt(b, text, *x, func(ts []token) {
 				d.model.look(&b.net, ts, x.first)

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/detectors/language"
 )
 
 // word is what is read of a word.
@@ -102,9 +104,7 @@ const ones = 0x0101010101010101
 
 // letters counts the ASCII letters that eight bytes begin with.
 func letters(b uint64) int {
-	low := (b | 0x20*ones) &^ (0x80 * ones)                       // in lower case, without what a sum would carry into the next byte
-	is := (low + (0x80-'a')*ones) &^ (low + (0x7f-'z')*ones) &^ b // top bits: not below a, not above z, ASCII
-	return bits.TrailingZeros64(^is&(0x80*ones)) / 8
+	return bits.TrailingZeros64(^language.Letters(b)&(0x80*ones)) / 8
 }
 
 // four hashes four bytes.

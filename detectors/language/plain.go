@@ -1,6 +1,7 @@
 package language
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strings"
 	"unicode"
@@ -31,10 +32,7 @@ var small = func() (table struct {
 		alone := true
 		for says, words := range smallWords {
 			for w := range strings.FieldsSeq(words) {
-				word := uint32(0)
-				for i := range len(w) {
-					word |= uint32(w[i]) << (8 * i)
-				}
+				word := packed(w)
 				i := slot(word, table.times)
 				alone = alone && table.words[i] == 0
 				table.words[i], table.says[i] = word, says
@@ -64,8 +62,8 @@ func PlainlyEnglish(text string) bool {
 	for ; at+block+len(lettersOf) <= len(text); at += block {
 		ends, foreign := ^uint64(0), uint64(0)
 		for i := 0; i < block; i += 8 {
-			eight := eightOf(text[at+i:])
-			ends ^= letters(eight) << i
+			eight := binary.LittleEndian.Uint64([]byte(text[at+i : at+i+8]))
+			ends ^= oneEach(Letters(eight)) << i
 			foreign |= eight
 		}
 		if foreign&highest != 0 && foreignLetters(text[at:], block) {
@@ -73,7 +71,7 @@ func PlainlyEnglish(text string) bool {
 		}
 		for ; ends != 0; ends &= ends - 1 {
 			end := at + bits.TrailingZeros64(ends)
-			word := fourOf(text[begin:]) & lettersOf[min(end-begin, len(lettersOf)-1)]
+			word := binary.LittleEndian.Uint32([]byte(text[begin:begin+4])) & lettersOf[min(end-begin, len(lettersOf)-1)]
 			i := slot(word, small.times) % (1 << slotBits)
 			same := uint8(int64(uint64(small.words[i]^word)-1) >> 63) // all bits, or none: a branch would be guessed wrong
 			says |= small.says[i] & same
@@ -91,12 +89,9 @@ func PlainlyEnglish(text string) bool {
 		for end < len(text) && isLetter(text[end]) {
 			end++
 		}
-		if n := end - begin; n < len(lettersOf) {
-			word := uint32(0)
-			for i := range n {
-				word |= uint32(text[begin+i]) << (8 * i)
-			}
-			if i := slot(word, small.times); n < len(lettersOf)-1 && small.words[i] == word {
+		if end-begin < len(lettersOf)-1 {
+			word := packed(text[begin:end])
+			if i := slot(word, small.times); small.words[i] == word {
 				says |= small.says[i]
 			}
 		}
@@ -122,21 +117,21 @@ const (
 	highest = 0x80 * all
 )
 
-// letters gives one bit for each of eight bytes: whether it is a letter of ASCII.
-func letters(eight uint64) uint64 {
-	low := (eight | 0x20*all) &^ highest
-	is := (low + (0x80-'a')*all) &^ (low + (0x7f-'z')*all) &^ eight & highest
-	return is >> 7 * 0x0102040810204080 >> 56
+// Letters tells of each of eight bytes whether it is a letter of ASCII: by its highest bit, all others being 0.
+func Letters(eight uint64) uint64 {
+	low := (eight | 0x20*all) &^ highest                                       // in lower case, without what a sum would carry into the next byte
+	return (low + (0x80-'a')*all) &^ (low + (0x7f-'z')*all) &^ eight & highest // not below a, not above z, ASCII
 }
 
-func eightOf(s string) uint64 {
-	_ = s[7]
-	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
+// oneEach takes the highest bits of eight bytes together: one bit for each.
+func oneEach(highest uint64) uint64 { return highest >> 7 * 0x0102040810204080 >> 56 }
 
-func fourOf(s string) uint32 {
-	_ = s[3]
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
+// packed gives the letters of a word of at most four as bytes of a number.
+func packed(word string) (n uint32) {
+	for i := range len(word) {
+		n |= uint32(word[i]) << (8 * i)
+	}
+	return n
 }
 
 func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }

@@ -49,6 +49,8 @@ type trigger struct {
 // sentenceEnds are what ends a sentence as far as plans go: hardly any allows such a character between two parts.
 const sentenceEnds = ".!?"
 
+var sentenceEndBytes = bytesOfRunes(runeSet{'!', '!', '.', '.', '?', '?'})
+
 // sentences counts those of a text as one goes through it, so that it is known which parts end in the same. It knows a sentence by one bit of 64, and so
 // may take two that are far apart for one.
 type sentences struct {
@@ -127,18 +129,16 @@ func (w *walk) join(text string) {
 		here := w.in[part]
 		for i, end := int32(w.s.triggerOf[part]), int32(w.s.triggerOf[part+1]); i < end; {
 			t := &w.s.triggers[i]
-			where := ^uint64(0)
+			other, third := w.in[t.other], w.in[t.third]
 			if t.within {
-				where = here
+				other &= here
+				third &= other
 			}
-			if where &= w.in[t.other]; where == 0 {
+			if other == 0 {
 				i = t.next
 				continue
 			}
-			if !t.within {
-				where = ^uint64(0)
-			}
-			if where&w.in[t.third] != 0 {
+			if third != 0 {
 				w.joinChain(text, t.chain)
 			}
 			i++

@@ -141,9 +141,7 @@ func (s *Scanner) add(pl *planner, l *linker, pattern int32, re *syntax.Regexp) 
 			start: p.start.reach(), bytes: s.set(p.bytes), loop: s.set(p.loop), solid: int32(p.solid), spaces: int32(p.spaces), within: true,
 		}
 		for _, j := range s.joints[first+1:] {
-			for _, b := range []byte(sentenceEnds) {
-				c.within = c.within && !s.sets[j.between].has(b)
-			}
+			c.within = c.within && s.sets[j.between].and(sentenceEndBytes) == (bytes{})
 		}
 		s.chains = append(s.chains, c)
 	}

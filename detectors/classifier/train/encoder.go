@@ -34,7 +34,7 @@ func alike(first, logit float64) encoder.Asking {
 // advisedAbove are the joint logits of bias, toxicity and safety above which the adviser is asked, of each effort. It has twice the layers: in long texts it is
 // asked about what would be found without it, in short ones about what might be.
 var advisedAbove = map[string][3]float64{
-	"balanced": {0.8, 0.5, -1}, "thorough": {-1, -1, -1}, "full": {-5, -5, -5}, shortEffort: {-2, -2, -2}, mediumEffort: {-1, -1, -1}, suspiciousEffort: {0.8, 0.5, -1},
+	leastEffort: {0.8, 0.5, -1}, "thorough": {-1, -1, -1}, "full": {-5, -5, -5}, shortEffort: {-2, -2, -2}, mediumEffort: {-1, -1, -1}, suspiciousEffort: {0.8, 0.5, -1},
 }
 
 // inPassage asks alike, and again in the passage about what may be meant: "Wait until she is alone on the stairs." is a help or a threat by what follows.
@@ -54,7 +54,7 @@ const leastEffort, shortEffort, mediumEffort, suspiciousEffort = "balanced", "sh
 // in 200 of those that it finds something in is missed; then that for medium ones: as wide, but surer of what it finds; last that for suspicious ones, where harm is asked about as widely as by thorough. In long texts the first early exit hears of
 // one in five ordinary ones or of one in three; what is read beyond it is in stops.go. Heads are in the order of the classifier's.
 var efforts = []encoder.Effort{
-	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Suspicious: suspicious, Heads: []encoder.Asking{biasInLong, toxicityInLong, harmInLong, harmInLong, harmInLong, unasked}},
+	{Name: leastEffort, Short: shortEffort, Medium: mediumEffort, Suspicious: suspicious, Heads: []encoder.Asking{biasInLong, toxicityInLong, harmInLong, harmInLong, harmInLong, unasked}},
 	{Name: "thorough", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: thorough},
 	{Name: "full", Short: shortEffort, Heads: []encoder.Asking{{Named: everything, Unnamed: everything, Context: -2}, always, inPassage(-never, -never), inPassage(-never, -never), inPassage(-never, -never), unasked}},
 	{Name: shortEffort, Together: true, Heads: wideDoors},
@@ -91,7 +91,7 @@ var unfitted = [classifier.NumHeads]encoder.Scale{classifier.Bias: {Beside: 0.25
 // effortsOfOthers are those of the encoder of other languages, in the same order. There the classifier knows little: with the doors of English .53 of the biased
 // texts of dev were found by medium and .30 by balanced, .66 by full. So they are wide, and the early exits, which know more, keep the cost down.
 var effortsOfOthers = []encoder.Effort{
-	{Name: "balanced", Short: shortEffort, Medium: mediumEffort, Together: true, Heads: together(-2, -8, 0)},
+	{Name: leastEffort, Short: shortEffort, Medium: mediumEffort, Together: true, Heads: together(-2, -8, 0)},
 	{Name: "thorough", Short: shortEffort, Together: true, Heads: together(-4, -10.3, 0)},
 	efforts[full],
 	{Name: shortEffort, Together: true, Heads: together(-never, -never, -2)}, // the first exit takes as long as the classifier's network
@@ -117,7 +117,7 @@ type plan struct {
 func planOf(t *encoder.Meta, adviser *encoder.Model) plan {
 	p := plan{efforts, readOn, harmReadOn, 0.5}
 	if !t.English() {
-		p = plan{effortsOfOthers, map[string][]float64{"balanced": readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, nil, 0.3}
+		p = plan{effortsOfOthers, map[string][]float64{leastEffort: readOnThoroughly, "thorough": readOnThoroughly, mediumEffort: readOnThoroughly}, nil, 0.3}
 	}
 	if adviser != nil {
 		return p.advised()

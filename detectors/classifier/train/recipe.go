@@ -71,7 +71,7 @@ func DefaultRecipe() Recipe {
 			"bold_wikipedia_neutral": 1, "winobias_neutral": 1, "hatemojibuild": 1.2,
 		},
 		EncoderFPR: map[string][]Bound{
-			"balanced":       {{0.004, 0.025}, {0.002, 0.02}, harm, harm, harm},
+			leastEffort:      {{0.004, 0.025}, {0.002, 0.02}, harm, harm, harm},
 			"thorough":       {{0.005, 0.05}, {0.003, 0.03}, harm, harm, harm},
 			"full":           {{0.01, 0.06}, {0.006, 0.04}, harm, harm, harm},
 			shortEffort:      {{0.003, 0.035}, {0.002, 0.03}, harm, harm, harm},

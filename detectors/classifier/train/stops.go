@@ -18,7 +18,7 @@ const lose = 0.0018
 // to nothing, and cost what that costs. One layer's weights come from memory in up to .2 ms, so what is read beyond the glance takes most of a
 // millisecond in all: one long answer in a hundred (docs/benchmarks.md, chain).
 var readOn = map[string][]float64{
-	"balanced":   readOnLittle,
+	leastEffort:  readOnLittle,
 	"thorough":   readOnThoroughly,
 	mediumEffort: readOnThoroughly, suspiciousEffort: readOnLittle,
 }
@@ -32,7 +32,7 @@ const part = 0.25
 
 // harmReadOn are the shares for each head of safety where the least effort reads long English texts: what passes the glance is mostly stopped a layer later, which
 // knows more. Elsewhere these heads have no limit: nothing of theirs is to be lost.
-var harmReadOn = map[string][]float64{"balanced": {0.02, 0.0012, 0.0008, 0.0006, 0.0005, 0.0005}}
+var harmReadOn = map[string][]float64{leastEffort: {0.02, 0.0012, 0.0008, 0.0006, 0.0005, 0.0005}}
 
 // StopOutcome is what an early exit does, at an effort, to the sentences of the texts that calibrated it.
 type StopOutcome struct {
