@@ -73,7 +73,7 @@ func Load(dst any, s Sources) error {
 			case y.Get(key) == nil: // all its keys are comments
 				y.Delete(key)
 			default:
-				errs = append(errs, fmt.Errorf("%s: holds a value in %s, wants keys of its own%s", key, where(key), nearest(key, fields)))
+				errs = append(errs, fmt.Errorf("%s: holds a value in %s, wants keys of its own%s", key, where(key), below(key, fields)))
 				y.Delete(key)
 			}
 		}
@@ -251,6 +251,14 @@ func nearest(key string, fields map[string]reflect.Type) string {
 		return "; `evenhand config` lists the known keys"
 	}
 	return "; did you mean " + best + "?"
+}
+
+// below names the key that a value given to a section may have meant.
+func below(section string, fields map[string]reflect.Type) string {
+	if _, ok := fields[section+".enabled"]; ok {
+		return "; did you mean " + section + ".enabled?"
+	}
+	return nearest(section+".", fields)
 }
 
 // holdsKeys tells whether the key is the head of known ones.

@@ -28,6 +28,10 @@ type sample struct {
 		ID string `koanf:"id"`
 	} `koanf:"rules"`
 	Limit *float64 `koanf:"limit"`
+	Judge struct {
+		Address string `koanf:"address"`
+		Enabled bool   `koanf:"enabled"`
+	} `koanf:"judge"`
 }
 
 func write(t *testing.T, name, text string) string {
@@ -93,6 +97,7 @@ func TestFaultsNameTheKeyAndWhatItWants(t *testing.T) {
 		{set: "rules=[{id: x}]", want: "rules: wants a list of entries with keys of their own; set it in the file"},
 		{yaml: "rules: [{id: a}, {iid: b, other: c}]\n", want: "rules[1].iid: unknown key; did you mean id?\nrules[1].other: unknown key; known are id"},
 		{yaml: "kafka: yes\n", want: "kafka: holds a value in c.yaml, line 1, wants keys of its own; did you mean kafka.brokers?"},
+		{yaml: "judge: true\n", want: "judge: holds a value in c.yaml, line 1, wants keys of its own; did you mean judge.enabled?"},
 		{yaml: "kafka:\n  # brokers: all are comments\nname: x\n"},
 		{yaml: "log:\n  rows: a\n  quiet: b\n", want: "log.quiet: wants true or false\nlog.rows: wants a whole number"},
 	} {
