@@ -27,6 +27,7 @@ type Runner struct {
 
 	mitigated   []Mitigated // of the hour
 	mitigatedAt time.Time
+	mitigatedBy time.Time // the newest decision of the tier then
 }
 
 // NewRunner makes one. now is the clock: the newest complete hour is evaluated.
@@ -129,16 +130,27 @@ func (r *Runner) look(ctx context.Context, at time.Time) (res Result, open map[a
 		}
 		in.Critical = append(in.Critical, list...)
 	}
-	if in.Mitigations, err = r.mitigations(ctx, at); err != nil {
+	if in.Mitigations, err = r.mitigations(ctx, at, decided(in.Transitions, audit.TierMitigation)); err != nil {
 		return res, nil, err
 	}
 	res = Evaluate(in)
 	return res, OpenByTier(in.Transitions, res.Transitions), nil
 }
 
-// mitigations reads once an hour: the query reads a week of the read model.
-func (r *Runner) mitigations(ctx context.Context, at time.Time) ([]Mitigated, error) {
-	if r.mitigatedAt.Equal(at) {
+// decided gives the time of the newest decision of a tier.
+func decided(transitions []audit.Breach, tier audit.BreachTier) (newest time.Time) {
+	for i := range transitions {
+		if b := &transitions[i]; b.Tier == tier && b.Changed.After(newest) {
+			newest = b.Changed
+		}
+	}
+	return newest
+}
+
+// mitigations reads once an hour, since the query reads a week of the read model, and once more when somebody decided meanwhile: what they
+// had read is newer, and a breach that they opened must not be judged by less.
+func (r *Runner) mitigations(ctx context.Context, at, decided time.Time) ([]Mitigated, error) {
+	if r.mitigatedAt.Equal(at) && r.mitigatedBy.Equal(decided) {
 		return r.mitigated, nil
 	}
 	list := []Mitigated{}
@@ -153,7 +165,7 @@ func (r *Runner) mitigations(ctx context.Context, at time.Time) ([]Mitigated, er
 			}
 		}
 	}
-	r.mitigated, r.mitigatedAt = list, at
+	r.mitigated, r.mitigatedAt, r.mitigatedBy = list, at, decided
 	return list, nil
 }
 

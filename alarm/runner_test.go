@@ -176,6 +176,30 @@ func TestRowsToBreaches(t *testing.T) {
 	}
 }
 
+// What another process opened within the hour is not resolved by what this one had read before.
+func TestABreachOfAnotherProcessStaysOpen(t *testing.T) {
+	s := newStand(t)
+	s.rollups()
+	s.domain = "finance"
+	a := s.arbiter()
+	here, there := s.runner(a), s.runner(a)
+	s.run(here)
+	for n := range 13 { // late, and still of the hour that was evaluated
+		s.event(100+n, "acme", "charter.sex", "sex.a", 3, at(983))
+	}
+	if out := s.run(there); out.OpenBy[audit.TierMitigation] != 1 {
+		t.Fatalf("%+v", out)
+	}
+	if out := s.run(here); out.Resolved != 0 || out.OpenBy[audit.TierMitigation] != 1 {
+		t.Errorf("%+v", out)
+	}
+	list, err := s.tables.List(t.Context(), Filter{})
+	i := slices.IndexFunc(list, func(b audit.Breach) bool { return b.Tier == audit.TierMitigation })
+	if err != nil || i < 0 || list[i].State != audit.BreachOpen || list[i].K != 13 {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
 func TestWarningsThatHoldNoMore(t *testing.T) {
 	s := newStand(t)
 	w := Warning{Cell: Cell{"acme", audit.HR, "charter.sex"}, Policy: "default", From: at(0), To: at(24), N: 100, K: 5}
