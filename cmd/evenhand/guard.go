@@ -16,15 +16,15 @@ import (
 
 // guardSettings are the options of texts that are judged in line, where the caller leaves them out.
 type guardSettings struct {
-	Domain          string        `koanf:"domain"`           // of texts whose sender names none; unset: general
-	BiasThreshold   *float64      `koanf:"bias_threshold"`   // unset: the domain profile's
-	BiasAction      string        `koanf:"bias_action"`      // warn or block
-	SafetyFilter    bool          `koanf:"safety_filter"`    // look for unsafe content, too
-	SafetyMode      string        `koanf:"safety_mode"`      // block, warn or log
-	SafetyThreshold float64       `koanf:"safety_threshold"` // 0..1, lower is stricter
-	HITLGate        bool          `koanf:"hitl_gate"`        // let a person approve what matches detect.gate_rules
-	HITLGateTimeout time.Duration `koanf:"hitl_gate_timeout"`
-	Check           string        `koanf:"check"` // response, prompt or both
+	Domain          string        `koanf:"domain"`            // of texts whose sender names none; unset: general
+	BiasThreshold   *float64      `koanf:"bias_threshold"`    // unset: the domain profile's
+	BiasAction      string        `koanf:"bias_action"`       // warn or block
+	SafetyFilter    bool          `koanf:"safety_filter"`     // look for unsafe content, too
+	SafetyMode      string        `koanf:"safety_mode"`       // block, warn or log
+	SafetyThreshold float64       `koanf:"safety_threshold"`  // 0..1, lower is stricter
+	HITLGate        bool          `koanf:"hitl_gate"`         // let a person approve what matches detect.gate_rules
+	HITLGateTimeout time.Duration `koanf:"hitl_gate_timeout"` // 0: that of gates
+	Check           string        `koanf:"check"`             // response, prompt or both
 	// Judge is when a language model is asked before the decision: off, grey, all; JudgeAction what it may do, warn or block.
 	Judge        string        `koanf:"judge"`
 	JudgeAction  string        `koanf:"judge_action"`
@@ -41,7 +41,7 @@ func defaultGuard() guardSettings {
 	o, q := guard.DefaultOptions(), guard.DefaultQueueConfig()
 	return guardSettings{
 		BiasAction: string(o.BiasAction), SafetyMode: string(o.SafetyMode), SafetyThreshold: o.SafetyThreshold.Float(),
-		HITLGateTimeout: o.HITLGateTimeout, Check: string(o.Check), Judge: guard.AskNever, JudgeAction: string(audit.Warn), JudgeTimeout: 5 * time.Second, Queue: q.Items, QueueMB: q.Bytes >> 20,
+		Check: string(o.Check), Judge: guard.AskNever, JudgeAction: string(audit.Warn), JudgeTimeout: 5 * time.Second, Queue: q.Items, QueueMB: q.Bytes >> 20,
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -367,14 +368,15 @@ type retrySettings struct {
 
 func defaultSettings() settings {
 	p, d, ch, k := pipeline.DefaultConfig(), detectors.DefaultPolicy(), chconn.DefaultConfig(), kafka.DefaultConfig()
-	l, again := ingest.DefaultLimits(), retry.DefaultConfig()
+	l, again, gw := ingest.DefaultLimits(), retry.DefaultConfig(), gateway.DefaultConfig()
+	gw.Guard.HITLGateTimeout = 0 // that of gates
 	return settings{
 		DataDir:    defaultDataDir(),
 		HTTP:       httpSettings{Addr: "127.0.0.1:8787"},
 		Auth:       defaultAuth(),
 		Limits:     limitsSettings{RequestsPerSecond: 1000, Burst: 2000},
 		GraphQL:    graph.DefaultConfig(),
-		Gateway:    gateway.DefaultConfig(),
+		Gateway:    gw,
 		Kafka:      kafkaSettings{Group: k.Group, Partitions: 4, Replication: 1, SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout},
 		ClickHouse: clickhouseSettings{Addr: ch.Addr, Database: ch.Database, Username: ch.Username},
 		Engine:     engineSettings{MemoryMB: 2048},
@@ -455,6 +457,9 @@ func (c *cli) read(s settings, validate func(settings) error) (settings, error) 
 		if host, _, e := net.SplitHostPort(s.HTTP.Addr); e == nil {
 			s.HTTP.Addr = net.JoinHostPort(host, port)
 		}
+	}
+	for _, t := range []*time.Duration{&s.Guard.HITLGateTimeout, &s.Gateway.Guard.HITLGateTimeout} {
+		*t = cmp.Or(*t, s.Gates.Timeout) // doors that name no time take the gates' own
 	}
 	if err = errors.Join(err, validate(s)); err != nil {
 		return s, &settingsError{err}

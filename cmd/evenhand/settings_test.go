@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // config and doctor name every fault for which a process would not start, under the keys that the operator wrote; 'up' and 'run'
@@ -60,5 +61,26 @@ detect:
 				}
 			}
 		})
+	}
+}
+
+// Doors that name no time for their gates take that of gates.
+func TestGatesTimeoutHoldsForDoors(t *testing.T) {
+	for _, tc := range []struct {
+		set            []string
+		guard, gateway time.Duration
+	}{
+		{nil, 5 * time.Minute, 5 * time.Minute},
+		{[]string{"gates.timeout=1m"}, time.Minute, time.Minute},
+		{[]string{"gates.timeout=1m", "guard.hitl_gate_timeout=2m"}, 2 * time.Minute, time.Minute},
+	} {
+		c := &cli{Set: tc.set}
+		s, err := c.load(defaultSettings())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g, gw := s.Guard.options().HITLGateTimeout, s.Gateway.Guard.HITLGateTimeout; g != tc.guard || gw != tc.gateway {
+			t.Errorf("%v: guard %v, gateway %v", tc.set, g, gw)
+		}
 	}
 }
