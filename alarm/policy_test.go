@@ -148,6 +148,9 @@ line 14: policies[2].blind.resolve: 0.5 is below blind.coverage (0.9), which wou
 line 15: policies[3]: off stands twice; keep one
 line 15: policies[3].name: "a" is taken; breaches bear the name of their policy, so each needs its own`},
 		{"not a list", "version: 1\npolicies: {a: 1}", `line 2: policies: is not a list; begin each policy with "- name: …"`},
+		{"a group, and kinds", "version: 1\npolicies:\n  - {name: a, tickt: {q: 0.1}}\n  - {name: b, kind: charter.sx}\n  - {name: c, kind: charter.s*}\n  - {name: d, kind: safety.violent*}", `line 3: policies[0].tickt: unknown key; did you mean ticket?
+line 4: policies[1].kind: no finding is of kind "charter.sx"; behind "charter." stands one of [sex race colour ethnic_origin social_origin genetic_features language religion political_opinion national_minority property birth disability age sexual_orientation nationality], or a beginning and *
+line 6: policies[3].kind: no finding is of kind "safety.violent*"; behind "safety." stands one of [violence self_harm illegal_instructions pii_leakage hallucination_indicator], or a beginning and *`},
 		{"far from any key", "version: 1\ndefaults: {zzz: 1}", "line 2: defaults.zzz: unknown key; `evenhand alarms policy` prints all keys"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -143,6 +143,18 @@ func (r *policyReader) policy(n *yaml.Node, where string, p *Policy, named bool)
 	if !known(p.Domain) {
 		r.fault(n, "%s.domain: %q is not a domain; it is one of %v, or ends in *", where, p.Domain, audit.Domains)
 	}
+	for head, names := range map[string][]string{"charter.": groundNames(), "safety.": audit.SafetyCategories} {
+		if name, ok := strings.CutPrefix(p.Kind, head); ok && !slices.ContainsFunc(names, func(s string) bool { return matches(name, s) }) {
+			r.fault(n, "%s.kind: no finding is of kind %q; behind %q stands one of %v, or a beginning and *", where, p.Kind, head, names)
+		}
+	}
+}
+
+func groundNames() (names []string) {
+	for _, g := range audit.Grounds {
+		names = append(names, string(g))
+	}
+	return names
 }
 
 // group reads keys under prefix, and groups in it.
@@ -177,16 +189,23 @@ func (r *policyReader) group(n *yaml.Node, where, prefix string, p *Policy, name
 // nearest suggests the key that shares the longest beginning and end with a wrong one.
 func nearest(name string) string {
 	best, score := "", 0
+	var names []string
 	for _, k := range keys {
-		a, b, n := k.name, name, 0
+		names = append(names, k.name)
+		if group, _, ok := strings.Cut(k.name, "."); ok && !strings.Contains(name, ".") {
+			names = append(names, group)
+		}
+	}
+	for _, candidate := range names {
+		a, b, n := candidate, name, 0
 		for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
 			a, b, n = a[1:], b[1:], n+1
 		}
 		for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
 			a, b, n = a[:len(a)-1], b[:len(b)-1], n+1
 		}
-		if n > score {
-			best, score = k.name, n
+		if n > score || n == score && len(candidate) < len(best) {
+			best, score = candidate, n
 		}
 	}
 	if 2*score < len(name) {
