@@ -99,6 +99,8 @@ func trend(in generated.BiasTrendInput) (q store.TrendQuery, err error) {
 	switch {
 	case q.Group == store.ByFindings && q.Kind != "":
 		return q, invalid("input.kind", "not together with groupBy KIND")
+	case q.Group == store.ByFindings && q.Measure != store.Detected && q.Measure != store.OfKind: // DETECTED is what an input has that names none
+		return q, invalid("input.measure", "not together with groupBy KIND, which counts each kind")
 	case q.Group == store.ByFindings:
 		q.Measure = store.OfKind
 	case q.Measure == store.OfKind && q.Kind == "":

@@ -122,7 +122,7 @@ func TestFaultsNameTheField(t *testing.T) {
 		{updateOp, `{"id":"42","input":{}}`, "id: not a UUID"},
 		{reviewOp, `{"id":` + id + `,"input":{"humanReviewed":true,"humanBiasTag":{"decision":"yes"}}}`, "humanBiasTag.decision: want confirmed, dismissed, unsure"},
 		{reviewOp, `{"id":` + id + `,"input":{"humanReviewed":true,"humanBiasTag":{"tags":"a"}}}`, "humanBiasTag.tags: want an array"},
-		{reviewOp, `{"id":` + id + `,"input":{"humanReviewed":true,"humanBiasTag":{"by":"me"}}}`, "humanBiasTag: has a member"},
+		{reviewOp, `{"id":` + id + `,"input":{"humanReviewed":true,"humanBiasTag":{"by":"me"}}}`, "humanBiasTag.by: unknown member"},
 		{reviewOp, `{"id":` + id + `,"input":{"humanReviewed":true,"humanBiasTag":7}}`, "humanBiasTag: want {decision"},
 		{`mutation { putTaxonomyEntry(input: {biasKey: "a", severityLevel: 261}) { id } }`, "", "severityLevel: not in 1..5"},
 		{`query { llmInteractionAudit(id: "x") { id } }`, "", "id: not a UUID"},

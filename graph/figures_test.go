@@ -174,4 +174,9 @@ func TestFigures(t *testing.T) {
 	if s := got.BiasTrend.Series; len(s) != 2 || *s[0].Group != "charter.sex" || s[0].Points[2].K != detected {
 		t.Errorf("by kind: %+v", s)
 	}
+	for _, measure := range []string{"FLAGGED", "UNSAFE", "GATED"} { // would be said of what is something else
+		if a := f.ask(admin, `{ biasTrend(input: {groupBy: KIND, measure: `+measure+`}) { series { group } } }`, ""); a.codes() != "BAD_USER_INPUT" {
+			t.Errorf("%s by kind: %s", measure, a.codes())
+		}
+	}
 }

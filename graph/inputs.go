@@ -79,7 +79,7 @@ func tag(field string, v any) (t facts.Tag, err error) {
 				err = invalid(field+".decision", "want %s", strings.Join(decisions, ", "))
 			}
 		default:
-			err = invalid(field, "has a member that is neither decision nor tags")
+			err = invalid(field+"."+name, "unknown member; want decision or tags")
 		}
 		if err != nil {
 			return t, err

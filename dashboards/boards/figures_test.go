@@ -181,4 +181,18 @@ func figures(t *testing.T, conn driver.Conn, cells []cell, v expand.View) {
 	models := ask("judge_models", v)
 	near("verdicts with calls", models.number(0, "verdicts"), float64(judged))
 	near("a thousand of them", models.number(0, "usd_a_thousand"), 0.5)
+
+	// Breaches were opened ten minutes after their windows' ends, tickets sent ten minutes later; one was mitigated after 290, see testdata/rows.sql.
+	acme := among("acme", v.Variables["tenant"])
+	for name, is := range map[string]struct {
+		there   bool
+		minutes float64
+	}{
+		"time_to_detect": {acme && among("hr", v.Variables["domain"]), 10}, "time_to_ticket": {acme && among("hr", v.Variables["domain"]), 10},
+		"time_to_mitigate": {acme && among("finance", v.Variables["domain"]), 290},
+	} {
+		if f := ask(name, v); is.there {
+			near(name+" in minutes", math.Round(f.number(0, "seconds")/60), is.minutes) // windows end with a whole second
+		}
+	}
 }

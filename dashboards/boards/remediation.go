@@ -9,7 +9,7 @@ func remediation(sql statements) *builder {
 	with(d,
 		number("Open breaches", "As of now", sql["open_breaches"], count, step{Color: "green"}, step{Color: "red", Value: new(1.0)}).Span(5),
 		number("Open without a ticket", "As of now", sql["without_ticket"], count, step{Color: "green"}, step{Color: "orange", Value: new(1.0)}).Span(4),
-		number("Time to detect", "Median from the start of the window to the opening", sql["time_to_detect"], seconds).Span(5),
+		number("Time to detect", "Median from the end of the window, or from the review, to the opening", sql["time_to_detect"], seconds).Span(5),
 		number("Time to ticket", "Median from the opening to the first thing sent to the tracker", sql["time_to_ticket"], seconds).Span(5),
 		number("Time to mitigate", "Median from the opening until its ticket was closed", sql["time_to_mitigate"], seconds).Span(5),
 		breaches("Open now", "The strongest first", sql["breaches_now"]),

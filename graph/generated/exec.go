@@ -2415,12 +2415,12 @@ input TaxonomyEntryInput {
 }
 
 input BiasTrendInput {
-  "Inclusive; the last 30 days when left out."
+  "Inclusive, from the beginning of its bucket; the last 30 days when left out."
   from: DateTime
-  "Exclusive."
+  "Exclusive; a bucket that it cuts is whole. The answer has both ends as they were counted."
   to: DateTime
   bucket: TrendBucket = DAY
-  "detected or flagged interactions, or those of one kind."
+  "What is counted; leave it out with groupBy KIND, which counts each kind."
   measure: TrendMeasure! = DETECTED
   "For measure KIND: a key of the taxonomy, or gate.RULE or pii.ENTITY of rules of your own."
   kind: String

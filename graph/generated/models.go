@@ -28,12 +28,12 @@ type BiasTrend struct {
 }
 
 type BiasTrendInput struct {
-	// Inclusive; the last 30 days when left out.
+	// Inclusive, from the beginning of its bucket; the last 30 days when left out.
 	From *time.Time `json:"from,omitempty"`
-	// Exclusive.
+	// Exclusive; a bucket that it cuts is whole. The answer has both ends as they were counted.
 	To     *time.Time    `json:"to,omitempty"`
 	Bucket *store.Bucket `json:"bucket,omitempty"`
-	// detected or flagged interactions, or those of one kind.
+	// What is counted; leave it out with groupBy KIND, which counts each kind.
 	Measure store.Measure `json:"measure"`
 	// For measure KIND: a key of the taxonomy, or gate.RULE or pii.ENTITY of rules of your own.
 	Kind *string `json:"kind,omitempty"`

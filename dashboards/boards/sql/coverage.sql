@@ -1,2 +1,3 @@
-SELECT if(sum(counted) = 0, 1, sum(analysed) / sum(counted)) AS coverage
+SELECT sum(analysed) / sum(counted) AS coverage
 FROM {{rolled "all"}}
+HAVING sum(counted) > 0

@@ -1,2 +1,3 @@
-SELECT if(count() = 0, 1, countIf(status = 'done') / count()) AS coverage
+SELECT countIf(status = 'done') / count() AS coverage
 FROM {{judged}}
+HAVING count() > 0

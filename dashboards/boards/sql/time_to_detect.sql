@@ -1,7 +1,7 @@
-SELECT quantileExact(0.5)((toUnixTimestamp64Milli(opened_at) - 1000 * toInt64(toUnixTimestamp(began))) / 1000) AS seconds
+SELECT quantileExact(0.5)((toUnixTimestamp64Milli(opened) - 1000 * toInt64(toUnixTimestamp(ended))) / 1000) AS seconds
 FROM
 (
-    SELECT tenant_id, breach_id, opened_at, argMin(window_from, seq) AS began
+    SELECT tenant_id, breach_id, opened_at, min(changed_at) AS opened, argMin(window_to, seq) AS ended
     FROM breaches FINAL
     WHERE state = 'open' AND $__timeFilter(opened_at)
       AND $__conditionalAll(tenant_id IN (${tenant:singlequote}), $tenant)

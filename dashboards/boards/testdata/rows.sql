@@ -58,15 +58,15 @@ SELECT tenant, toUUID(id), seq, 1, state, 'breached', 'default', tier, domain, k
     now() - INTERVAL opened + 60 MINUTE, now() - INTERVAL opened MINUTE, 200, 30, 0.15, 0.1, 0.2, 0.02, 9000, 1e-9, 3, 'rs1',
     ['age.older'], [30], [reinterpretAsUUID(3)], 'REPHRASE_RESPONSE'
 FROM values('tenant String, id String, seq UInt32, state String, tier String, domain String, kind String, opened UInt32, changed UInt32',
-    ('acme', '11111111-1111-4111-8111-111111111111', 1, 'open', 'ticket', 'hr', 'charter.age', 600, 600),
-    ('acme', '22222222-2222-4222-8222-222222222222', 1, 'open', 'policy', 'finance', 'charter.race', 500, 500),
+    ('acme', '11111111-1111-4111-8111-111111111111', 1, 'open', 'ticket', 'hr', 'charter.age', 600, 590),
+    ('acme', '22222222-2222-4222-8222-222222222222', 1, 'open', 'policy', 'finance', 'charter.race', 500, 490),
     ('acme', '22222222-2222-4222-8222-222222222222', 2, 'mitigated', 'policy', 'finance', 'charter.race', 500, 200),
-    ('beta', '33333333-3333-4333-8333-333333333333', 1, 'open', 'blind', 'education', '', 300, 300));
+    ('beta', '33333333-3333-4333-8333-333333333333', 1, 'open', 'blind', 'education', '', 300, 290));
 
 INSERT INTO tickets (tenant_id, breach_id, ticket_id, version, seq, target, action, payload, state, attempts, next_attempt_at, remote_id, remote_key, url, error_class, error_detail, created_at, sent_at)
 SELECT tenant, toUUID(breach), generateUUIDv4(), 1, 1, 'linear', 'create', '{}', state, 1, now64(3), 'r', key, if(key = '', '', 'https://linear.app/acme/issue/' || key), error, '',
     now64(3) - INTERVAL created MINUTE, if(sent = 0, toDateTime64(0, 3, 'UTC'), now64(3) - INTERVAL sent MINUTE)
 FROM values('tenant String, breach String, state String, key String, error String, created UInt32, sent UInt32',
-    ('acme', '11111111-1111-4111-8111-111111111111', 'sent', 'EVE-1', '', 599, 590),
-    ('acme', '22222222-2222-4222-8222-222222222222', 'sent', 'EVE-2', '', 499, 480),
+    ('acme', '11111111-1111-4111-8111-111111111111', 'sent', 'EVE-1', '', 589, 580),
+    ('acme', '22222222-2222-4222-8222-222222222222', 'sent', 'EVE-2', '', 489, 480),
     ('beta', '33333333-3333-4333-8333-333333333333', 'pending', '', 'rate_limited', 299, 0))
