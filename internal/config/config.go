@@ -54,7 +54,7 @@ func Load(dst any, s Sources) error {
 		}
 	}
 	if s.File != "" {
-		y, doc := koanf.New("."), &document{}
+		y, doc := koanf.New("."), &document{isValue: func(key string) bool { return fields[key] != nil }}
 		if err := y.Load(file.Provider(s.File), doc); err != nil {
 			return fmt.Errorf("config file %s: %w", s.File, err)
 		}

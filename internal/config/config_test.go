@@ -32,6 +32,7 @@ type sample struct {
 		Address string `koanf:"address"`
 		Enabled bool   `koanf:"enabled"`
 	} `koanf:"judge"`
+	Prices map[string]float64 `koanf:"prices"`
 }
 
 func write(t *testing.T, name, text string) string {
@@ -62,6 +63,34 @@ func TestLaterSourcesWin(t *testing.T) {
 	for _, f := range []string{"%v", "%+v", "%#v", "%s"} {
 		if s := fmt.Sprintf(f, c); strings.Contains(s, "s3cret") {
 			t.Errorf("%s prints the secret", f)
+		}
+	}
+}
+
+// Keys may be written as documents write them, and half so.
+func TestKeysWithDots(t *testing.T) {
+	for _, file := range []string{
+		"kafka:\n  timeout: 2s\n  brokers: [a:1]\nlog:\n  rows: 3\nprices:\n  gpt-4.1: 2\n",
+		"kafka.timeout: 2s\nlog.rows: 3\nkafka.brokers: [a:1]\nprices: {gpt-4.1: 2}\n",
+		"kafka.timeout: 2s\nkafka: {brokers: [a:1]}\nlog: {rows: 3}\nprices.gpt-4.1: 2\n",
+		"log: &l {rows: 3}\nkafka:\n  brokers: [a:1]\nkafka.timeout: 2s\nprices: {gpt-4.1: 2}\n",
+	} {
+		var c sample
+		if err := Load(&c, Sources{File: write(t, "c.yaml", file)}); err != nil {
+			t.Fatalf("%s%v", file, err)
+		}
+		if c.Kafka.Timeout != 2*time.Second || c.Log.Rows != 3 || len(c.Kafka.Brokers) != 1 || c.Prices["gpt-4.1"] != 2 || len(c.Prices) != 1 {
+			t.Errorf("%s%+v", file, c)
+		}
+	}
+	for file, want := range map[string]string{
+		"kafka.timeout: 2s\nkafka:\n  timeout: 3s\n":          `line 3: mapping key "timeout" already defined at line 1`,
+		"kafka: {timeout: 2s}\nkafka: {brokers: [a]}\n":       `line 2: mapping key "kafka" already defined at line 1`,
+		"kafka.timeout: 2s\nkafka.timeout: 3s\nlog.rows: 1\n": `line 2: mapping key "timeout" already defined at line 1`,
+	} {
+		var c sample
+		if err := Load(&c, Sources{File: write(t, "c.yaml", file)}); err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s%v, want %s", file, err, want)
 		}
 	}
 }
@@ -97,6 +126,7 @@ func TestFaultsNameTheKeyAndWhatItWants(t *testing.T) {
 		{set: "rules=[{id: x}]", want: "rules: wants a list of entries with keys of their own; set it in the file"},
 		{yaml: "rules: [{id: a}, {iid: b, other: c}]\n", want: "rules[1].iid: unknown key; did you mean id?\nrules[1].other: unknown key; known are id"},
 		{yaml: "kafka: yes\n", want: "kafka: holds a value in c.yaml, line 1, wants keys of its own; did you mean kafka.brokers?"},
+		{yaml: "kafka.timeot: 2s\n", want: "kafka.timeot: unknown key in c.yaml, line 1; did you mean kafka.timeout?"},
 		{yaml: "judge: true\n", want: "judge: holds a value in c.yaml, line 1, wants keys of its own; did you mean judge.enabled?"},
 		{yaml: "kafka:\n  # brokers: all are comments\nname: x\n"},
 		{yaml: "log:\n  rows: a\n  quiet: b\n", want: "log.quiet: wants true or false\nlog.rows: wants a whole number"},

@@ -12,7 +12,8 @@ import (
 
 // document parses the one document of a file, and keeps where its keys stand.
 type document struct {
-	lines map[string]int // by the keys joined with dots
+	isValue func(key string) bool // the key has a value, which may be a list or map
+	lines   map[string]int        // by the keys joined with dots
 }
 
 // Unmarshal implements koanf.Parser. Its faults name lines and quote no values.
@@ -31,6 +32,7 @@ func (d *document) Unmarshal(b []byte) (map[string]any, error) {
 	var errs []error
 	switch {
 	case top.Kind == yaml.MappingNode:
+		d.nest("", top)
 		d.note("", top)
 		errs = append(errs, placed(top.Decode(&out), b))
 	case top.Tag != "!!null":
@@ -47,6 +49,44 @@ func (d *document) Unmarshal(b []byte) (map[string]any, error) {
 
 // Marshal implements koanf.Parser.
 func (*document) Marshal(map[string]any) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// nest makes groups of keys that are written with dots, as documents write them: kafka.timeout: 2s. What is inside a value has names of its own.
+func (d *document) nest(prefix string, n *yaml.Node) {
+	var out []*yaml.Node
+	groups := map[string]*yaml.Node{}
+	group := func(name *yaml.Node) *yaml.Node {
+		m := groups[name.Value]
+		if m == nil {
+			m = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: name.Line, Column: name.Column}
+			groups[name.Value], out = m, append(out, name, m)
+		}
+		return m
+	}
+	whole := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := *n.Content[i], n.Content[i+1]
+		head, rest, dotted := strings.Cut(key.Value, ".")
+		switch {
+		case dotted && head != "" && rest != "":
+			below := key
+			key.Value, below.Value = head, rest
+			m := group(&key)
+			m.Content = append(m.Content, &below, value)
+		case value.Kind == yaml.MappingNode && !whole[head]: // once: a second one is the parser's to name
+			whole[head] = true
+			m := group(&key)
+			m.Content = append(m.Content, value.Content...)
+		default:
+			out = append(out, &key, value)
+		}
+	}
+	n.Content = out
+	for name, m := range groups {
+		if key := prefix + name; !d.isValue(key) {
+			d.nest(key+".", m)
+		}
+	}
+}
 
 func (d *document) note(prefix string, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
