@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -18,7 +19,7 @@ type Gates interface {
 
 // GateRequest is what a person gets to see (seed 001), and whose it is.
 type GateRequest struct {
-	ID          audit.ID // of the gate, the same whenever the same event is asked about
+	ID          audit.ID // of the gate, the same whenever the same event is asked about with the same text
 	Tenant      string
 	Event       audit.ID
 	Rule        gate.Custom
@@ -53,13 +54,41 @@ type GateDecision struct {
 // NobodyToAsk is the decision where no gates are configured: denied at once, AI Act Art. 14.
 var NobodyToAsk = GateDecision{Reason: Denied, Detail: "no approver is configured"}
 
+// MethodLiteLLM is the method of LiteLLM's calls.
+const MethodLiteLLM = "litellm"
+
+// gateID names a gate by its event and by what a person gets to see, so that an approval holds for nothing else: by the checked texts. Those
+// that LiteLLM asks about may be the beginnings of one stream, of which it does not tell: of these what stands behind the last match is left out,
+// and a gate is asked about anew when something more matches.
+func (d *Decision) gateID(in *audit.Interaction, method string) audit.ID {
+	parts := []string{"gate", in.Tenant, d.ID.String()}
+	for _, f := range d.Gate.Findings {
+		parts = append(parts, f.Rule)
+	}
+	for _, side := range d.Check.sides() {
+		text := in.Text(side)
+		if method == MethodLiteLLM {
+			last := audit.Span{}
+			for _, f := range d.Gate.Findings {
+				if f.Side == side {
+					last.End = max(last.End, f.Span.End)
+				}
+			}
+			text = last.Slice(text)
+		}
+		digest := sha256.Sum256([]byte(text)) // names are made by SHA-1, of which two texts may be made that share one
+		parts = append(parts, string(digest[:]))
+	}
+	return audit.DeriveID(parts...)
+}
+
 // Request makes the request of a decision with Action Gate.
 func (d *Decision) Request(in *audit.Interaction, method string, now time.Time) GateRequest {
 	first := d.Gate.Findings[0]
 	r := GateRequest{
 		Tenant: in.Tenant, Event: d.ID, Rule: d.Gate.Rule, MatchedText: first.Span.Slice(in.Text(first.Side)),
 		Provider: in.Provider, Method: method, Time: now.UTC(), Timeout: d.GateTimeout,
-		ID: audit.DeriveID("gate", in.Tenant, d.ID.String()), TraceID: in.TraceID, Model: in.Model, Application: in.Application, User: in.UserID,
+		ID: d.gateID(in, method), TraceID: in.TraceID, Model: in.Model, Application: in.Application, User: in.UserID,
 	}
 	seen := map[string]bool{}
 	for i, f := range d.Gate.Findings {

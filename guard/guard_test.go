@@ -331,3 +331,33 @@ func TestOptionsLeaveTheDefaultsAlone(t *testing.T) {
 		t.Error(faults, o)
 	}
 }
+
+// An approval holds for the text that was shown: other text under the same id is another gate, and the rest of a stream is not.
+func TestGatesAreOfTexts(t *testing.T) {
+	g := guard.New(guardtest.Current(t), guard.Config{})
+	ids := func(method, response string) audit.ID {
+		in := detectortest.Interaction("Pay him.", response)
+		in.ID = audit.DeriveID("event")
+		d, err := g.Decide(t.Context(), in, options(t, `{"hitlGate":true}`))
+		if err != nil || d.Action != guard.Gate {
+			t.Fatalf("%+v %v", d, err)
+		}
+		return d.Request(in, method, time.Time{}).ID
+	}
+	for _, tc := range []struct {
+		method, text, other string
+		same                bool
+	}{
+		{"guard", transfer, transfer, true},
+		{"guard", transfer, "I will transfer $5,000 to account 8.", false},
+		{"guard", transfer, "I will run DROP TABLE users and transfer $5,000 to account 7.", false},
+		{guard.MethodLiteLLM, transfer, transfer, true},
+		{guard.MethodLiteLLM, transfer, transfer + " Then I will say so.", true},
+		{guard.MethodLiteLLM, transfer, transfer + " Then I will transfer $6,000 to account 8.", false},
+		{guard.MethodLiteLLM, transfer, "They will transfer $5,000 to account 7.", false},
+	} {
+		if got := ids(tc.method, tc.text) == ids(tc.method, tc.other); got != tc.same {
+			t.Errorf("%s: %q and %q share a gate: %v", tc.method, tc.text, tc.other, got)
+		}
+	}
+}

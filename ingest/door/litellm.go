@@ -119,7 +119,7 @@ func (s *server) judgeLiteLLM(r *http.Request, in *audit.Interaction, p *call.Pa
 		s.Logger.Warn("a text could not be judged", "kind", string(audit.KindOf(err)))
 		return a, notServed(audit.E("litellm", audit.KindUnavailable, err), nil)
 	}
-	gate, err := s.settle(r.Context(), d, in, "litellm", want.wait)
+	gate, err := s.settle(r.Context(), d, in, inline.MethodLiteLLM, want.wait)
 	if err == nil && (d.Action == inline.Block || d.Judged != nil) { // a warning by rules is found again in the record
 		if p.Metadata == nil {
 			p.Metadata = map[string]any{}
