@@ -175,6 +175,9 @@ func (x *exchange) read() *fault {
 
 // refuse answers with a fault: as an answer, or as the end of a stream that was begun.
 func (x *exchange) refuse(f *fault) {
+	if f == stopped && x.status != "blocked" {
+		x.status, x.failure = "error", "the gateway was stopped"
+	}
 	soft := f.code == codeBlocked && x.g.cfg.Block == BlockRefusal
 	streams := x.req != nil && x.req.stream
 	switch {

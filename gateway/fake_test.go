@@ -295,6 +295,12 @@ func (p *person) Open(_ context.Context, r guard.GateRequest) (audit.ID, error) 
 	return audit.DeriveID("gate", fmt.Sprint(len(p.asked))), nil
 }
 
+func (p *person) opened() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.asked)
+}
+
 func (p *person) Wait(ctx context.Context, _ audit.ID) (guard.GateDecision, error) {
 	select {
 	case d := <-p.answer:

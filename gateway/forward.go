@@ -18,7 +18,9 @@ import (
 
 // forward asks the provider and passes its answer on.
 func (x *exchange) forward(ctx context.Context) *fault {
-	asking, cancel := context.WithTimeoutCause(ctx, x.up.Timeout, errTimeout)
+	bound, release := x.g.bound(ctx)
+	defer release()
+	asking, cancel := context.WithTimeoutCause(bound, x.up.Timeout, errTimeout)
 	defer cancel()
 	r, err := x.up.request(asking, http.MethodPost, x.kind.path(), x.req.body, x.r.Header, x.caller.theirs)
 	if err != nil {

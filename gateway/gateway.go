@@ -88,6 +88,9 @@ type Gateway struct {
 	judge *ingest.Decoder
 	slots chan struct{}
 	queue *guard.Queue[entry]
+
+	stopping context.Context
+	stop     context.CancelCauseFunc
 }
 
 // New makes a gateway of valid settings and starts the queue of its events.
@@ -108,6 +111,7 @@ func New(c Config, d Deps) (*Gateway, error) {
 		d.Metrics = uncounted{}
 	}
 	g := &Gateway{Deps: d, cfg: c, guard: c.Guard.options(), slots: make(chan struct{}, c.InFlight)}
+	g.stopping, g.stop = context.WithCancelCause(context.Background())
 	for _, u := range c.all() {
 		up, err := newUpstream(u)
 		if err != nil {
@@ -141,6 +145,16 @@ func (g *Gateway) Handler() http.Handler {
 		fail(w, &fault{status: status, kind: kindRequest, code: "evenhand_not_served", say: say})
 	})
 	return mux
+}
+
+// Stop ends the calls under way: what has been said until then is judged, passed on as its mode allows, and recorded, and callers are told.
+func (g *Gateway) Stop() { g.stop(errStopping) }
+
+// bound gives a context that ends when the gateway is stopped, too.
+func (g *Gateway) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	release := context.AfterFunc(g.stopping, func() { cancel(errStopping) })
+	return ctx, func() { release(); cancel(nil) }
 }
 
 // Close sends the events that wait until ctx ends, and counts and logs those it could not send.

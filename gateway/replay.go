@@ -65,6 +65,8 @@ func (x *exchange) mend(ctx context.Context, first take, alive func()) take {
 	}
 	began := x.g.Now()
 	defer func() { x.paused += x.g.Now().Sub(began) }()
+	ctx, release := x.g.bound(ctx)
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, x.g.cfg.Replay.Timeout)
 	defer cancel()
 	r := &replays{run: audit.NewID(began), takes: []take{first}, kept: x.id}

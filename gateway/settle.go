@@ -141,6 +141,9 @@ func (x *exchange) approve(ctx context.Context, j *judged, alive func()) *fault 
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return gone
+	case err != nil && x.g.stopping.Err() != nil:
+		x.status, x.failure = "blocked", "the gateway was stopped while a person was asked"
+		return stopped
 	case errors.Is(err, context.DeadlineExceeded):
 		d = guard.GateDecision{Reason: guard.Timeout, Detail: "nobody decided within gateway.gate_wait"}
 	case err != nil: // a gate never fails open
@@ -164,6 +167,8 @@ func (x *exchange) approve(ctx context.Context, j *judged, alive func()) *fault 
 
 // ask opens a gate and waits for its decision, at most as long as the settings say.
 func (x *exchange) ask(ctx context.Context, j *judged, alive func()) (guard.GateDecision, error) {
+	ctx, release := x.g.bound(ctx)
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, x.g.cfg.GateWait)
 	defer cancel()
 	id, err := x.g.Gates.Open(ctx, j.decision.Request(j.in, x.kind.method(), x.g.Now()))

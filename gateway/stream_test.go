@@ -299,6 +299,50 @@ func TestCallerGoesAway(t *testing.T) {
 	}
 }
 
+// A process that ends does not wait for models: what was said until then is judged and on record, and the caller is told.
+func TestStop(t *testing.T) {
+	for mode, body := range map[string]string{StreamPass: prompt("hi", streamed), StreamWindow: prompt("hi", streamed), StreamHold: prompt("hi", streamed), "": prompt("hi", "")} {
+		begun := make(chan struct{})
+		s := start(t, newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+			if mode != "" {
+				w.Header().Set("Content-Type", "text/event-stream")
+				for _, c := range pieces(clean)[:12] {
+					_, _ = io.WriteString(w, "data: "+c+"\n\n")
+				}
+				w.(http.Flusher).Flush()
+			}
+			close(begun)
+			<-r.Context().Done()
+		}).URL, nil)
+		answered := make(chan got, 1)
+		go func() { answered <- s.do(PathChat, body, "X-Evenhand-Stream", mode) }()
+		<-begun
+		s.g.Stop()
+		got := <-answered
+		if !strings.Contains(got.body, "evenhand_stopping") || mode == "" && got.status != http.StatusServiceUnavailable {
+			t.Errorf("%q: %d %s", mode, got.status, got.body)
+		}
+		e := s.event()
+		if said, _ := e["response"].(string); e["status"] != "error" || e["error_message"] != "the gateway was stopped" || !strings.HasPrefix(clean, said) {
+			t.Errorf("%q: event %v", mode, e)
+		}
+	}
+	who := &person{answer: make(chan guard.GateDecision)}
+	s := start(t, newProvider(t, says(wire)).URL, gated(who))
+	answered := make(chan got, 1)
+	go func() { answered <- s.do(PathChat, prompt("pay", "")) }()
+	for who.opened() == 0 {
+		<-time.After(time.Millisecond)
+	}
+	s.g.Stop()
+	if got := <-answered; got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, "evenhand_stopping") {
+		t.Errorf("gate: %d %s", got.status, got.body)
+	}
+	if e := s.event(); e["status"] != "blocked" {
+		t.Errorf("gate: event %v", e)
+	}
+}
+
 func gated(p *person) func(*Config, *Deps) {
 	return func(c *Config, d *Deps) { c.Guard.HITLGate, d.Gates = true, p }
 }

@@ -82,10 +82,16 @@ func (u *upstream) request(ctx context.Context, method, path string, body []byte
 	return r, nil
 }
 
-var errTimeout = errors.New("the provider took longer than the upstream's timeout")
+var (
+	errTimeout  = errors.New("the provider took longer than the upstream's timeout")
+	errStopping = errors.New("the gateway is being stopped")
+)
 
 // gone is for callers who went away: nobody reads it, and metrics count it under the status that nginx gave it.
 var gone = &fault{status: 499, kind: kindRequest, code: "evenhand_caller_gone", say: "the caller went away"}
+
+// stopped is for calls that a process which ends does not wait for.
+var stopped = &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: "evenhand_stopping", say: "the gateway is being stopped; ask again", after: time.Second}
 
 // unreached tells as a fault why no answer came.
 func unreached(ctx context.Context, err error) *fault {
@@ -93,6 +99,8 @@ func unreached(ctx context.Context, err error) *fault {
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeout), errors.As(err, &late) && late.Timeout():
 		return &fault{status: http.StatusGatewayTimeout, kind: kindUpstream, code: "evenhand_upstream_timeout", say: "the provider did not answer in time"}
+	case errors.Is(context.Cause(ctx), errStopping):
+		return stopped
 	case ctx.Err() != nil:
 		return gone
 	}
@@ -102,7 +110,7 @@ func unreached(ctx context.Context, err error) *fault {
 // unreached tells that, too, and logs why, with the provider's address; what callers are told names neither.
 func (g *Gateway) unreached(ctx context.Context, up *upstream, err error) *fault {
 	f := unreached(ctx, err)
-	if f == gone {
+	if f == gone || f == stopped {
 		return f
 	}
 	var asked *url.Error

@@ -25,7 +25,7 @@ func (st *stack) handler() http.Handler {
 		Decoder: ingest.NewDecoder(st.settings.decoder()), Auth: st.auth,
 		Limits:  door.Limits{Message: kafkaconn.MaxMessage},
 		OTLP:    st.settings.OTLP,
-		Metrics: st.metrics, Logger: st.log, Inline: st.inline,
+		Metrics: st.metrics, Logger: st.log, Inline: st.inline, Stopping: st.stopping,
 	}
 	if st.has(roleAPI) {
 		deps.Producer = &frontDoor{st}

@@ -90,6 +90,7 @@ type stack struct {
 	asking    *asking          // models for whoever asks, and the judge
 	judge     *judgeEnd        // nil without a judging model, and without the roles that need one
 	listener  net.Listener
+	stopping  context.Context // ends as soon as the doors are being shut
 	server    *http.Server
 }
 
@@ -191,7 +192,10 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 			return st, err
 		}
 	}
+	stopping, stop := context.WithCancel(context.Background())
+	st.stopping = stopping
 	st.server = &http.Server{Handler: st.handler(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	st.server.RegisterOnShutdown(stop) // who waits for a person may ask again elsewhere
 	if st.graphql != nil {
 		st.server.RegisterOnShutdown(st.graphql.Drain) // streams would hold the shutdown up
 	}
@@ -362,9 +366,7 @@ func (st *stack) serve(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		<-gctx.Done()
-		shut, cancel := context.WithTimeout(context.WithoutCancel(gctx), 10*time.Second)
-		defer cancel()
-		return st.server.Shutdown(shut)
+		return st.shut(context.WithoutCancel(gctx))
 	})
 	for _, p := range st.pipelines {
 		g.Go(func() error { return p.Run(gctx) })
@@ -394,6 +396,33 @@ func (st *stack) serve(ctx context.Context) error {
 }
 
 // close releases what start opened, in reverse order; it is safe on a half-started stack.
+// How long requests may take to end when the process does; then calls of models are ended, which may take longer, and have a little
+// time to be recorded.
+const (
+	requestsEnd = 8 * time.Second
+	callsEnd    = 2 * time.Second
+)
+
+// shut ends the doors.
+func (st *stack) shut(ctx context.Context) error {
+	patience, cancel := context.WithTimeout(ctx, requestsEnd)
+	defer cancel()
+	err := st.server.Shutdown(patience)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if st.gateway != nil {
+		st.log.Info("calls of the gateway that did not end are ended", "after", requestsEnd.String())
+		st.gateway.Stop()
+	}
+	short, cancelShort := context.WithTimeout(ctx, callsEnd)
+	defer cancelShort()
+	if err = st.server.Shutdown(short); errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("http: requests did not end within %v and were cut off", requestsEnd+callsEnd)
+	}
+	return err
+}
+
 func (st *stack) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()

@@ -65,6 +65,7 @@ type Deps struct {
 	Join     Joiner                                                    // POST /v1/litellm, and OTLP: /v1/traces, /v1/logs, /api/public/otel/v1/traces
 	OTLP     otlp.Names                                                // attributes that OTLP's spans tell tenant and domain by
 	Inline   *Inline                                                   // POST /v1/guard and LiteLLM's guardrail door
+	Stopping context.Context                                           // ends waiting for people; nil is never
 	Auth     Guard                                                     // nil lets nobody in
 	Limits   Limits                                                    //
 	Metrics  Metrics                                                   // nil counts nothing

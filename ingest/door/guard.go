@@ -279,6 +279,9 @@ func (s *server) settle(ctx context.Context, d *inline.Decision, in *audit.Inter
 	leaveSlot(ctx)
 	short, cancel := context.WithTimeout(ctx, max(patience, glance))
 	defer cancel()
+	if s.Stopping != nil {
+		defer context.AfterFunc(s.Stopping, cancel)()
+	}
 	answer, err := s.Inline.Gates.Wait(short, gate)
 	switch {
 	case err == nil:
