@@ -315,7 +315,7 @@ func (u Upstream) validate(key string, twice bool) error {
 	case at.User != nil || at.RawQuery != "" || at.Fragment != "":
 		bad("base_url: wants neither user, query nor fragment; a key goes into api_key")
 	case at.Scheme == "http" && !u.AllowHTTP && !loopback(at.Hostname()):
-		bad("base_url: sends keys and texts over http to another machine; use https, or set allow_http: true")
+		bad("base_url: sends keys and texts over http to another machine; use https, or list it in gateway.upstreams with allow_http: true")
 	}
 	ways := 0
 	for _, given := range []bool{u.APIKey != "", u.APIKeyEnv != "", u.APIKeyFile != ""} {

@@ -98,7 +98,7 @@ func (x *exchange) run(ctx context.Context) *fault {
 	case x.g.slots <- struct{}{}:
 		defer func() { <-x.g.slots }()
 	default:
-		return &fault{status: http.StatusTooManyRequests, kind: kindLimit, code: "evenhand_overloaded", say: "too many calls at once", after: time.Second}
+		return &fault{status: http.StatusTooManyRequests, kind: kindLimit, code: "evenhand_overloaded", say: "too many calls at once (gateway.in_flight)", after: time.Second}
 	}
 	if f = x.read(); f != nil {
 		return f
@@ -142,7 +142,7 @@ func (x *exchange) read() *fault {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return &fault{status: http.StatusRequestEntityTooLarge, kind: kindRequest, code: "evenhand_too_large", say: fmt.Sprintf("the request has more than %d bytes", x.g.cfg.BodyBytes)}
+		return &fault{status: http.StatusRequestEntityTooLarge, kind: kindRequest, code: "evenhand_too_large", say: fmt.Sprintf("the request has more than %d bytes (gateway.body_bytes)", x.g.cfg.BodyBytes)}
 	case err != nil:
 		return badRequest("", "the request broke off")
 	}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -424,4 +426,48 @@ func TestGateWithoutAnybody(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
+}
+
+// A provider that closes a connection which was idle, just as a call takes it, is asked again on another.
+func TestStaleConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer func() { _ = c.Close() }()
+				in := bufio.NewReader(c)
+				for n := 0; ; n++ {
+					r, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					if _, theirs := r.Header["Idempotency-Key"]; theirs {
+						t.Error("a header of our own is sent")
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					if n == 1 {
+						return
+					}
+					body := completion(clean)
+					_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); conns.Wait() })
+	s := start(t, "http://"+l.Addr().String(), nil)
+	for range 4 {
+		if got := s.do(PathChat, prompt("hi", "")); got.status != http.StatusOK {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+	}
+	s.close()
 }

@@ -69,6 +69,11 @@ func (u *upstream) request(ctx context.Context, method, path string, body []byte
 			r.Header[name] = slices.Clone(values)
 		}
 	}
+	// A provider may close an idle connection just then: the transport asks once more on another where no byte of an answer came, of requests that
+	// have this header only. An empty one is not sent.
+	if _, theirs := r.Header["Idempotency-Key"]; !theirs {
+		r.Header["Idempotency-Key"] = nil
+	}
 	switch {
 	case u.key != "" && u.KeyHeader == "Authorization":
 		r.Header.Set("Authorization", "Bearer "+u.key)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
@@ -41,13 +42,15 @@ func (st *state) decode(rec sources.Record, o audit.Origin) *audit.Interaction {
 type headers struct {
 	tenant, eventID, eventTime, traceparent, contentType []byte
 	cloudEvent                                           bool
+	tenants                                              bool // several that differ
 }
 
-// readHeaders takes the first header of each name.
+// readHeaders takes the first header of each name; of tenants all must be the same.
 func readHeaders(hs []audit.Header) (h headers) {
 	for i := len(hs) - 1; i >= 0; i-- {
 		switch hs[i].Key {
 		case HeaderTenant:
+			h.tenants = h.tenants || h.tenant != nil && !bytes.Equal(h.tenant, hs[i].Value)
 			h.tenant = hs[i].Value
 		case HeaderEventID:
 			h.eventID = hs[i].Value
@@ -70,6 +73,8 @@ func readHeaders(hs []audit.Header) (h headers) {
 func (st *state) headerTenant(h headers) {
 	st.tenant = st.d.boundTenant
 	switch t := string(h.tenant); {
+	case h.tenants:
+		st.fault("header "+HeaderTenant, TenantMismatch, "stands there several times with different tenants")
 	case t == "":
 	case !ValidTenant(t):
 		st.fault("header "+HeaderTenant, BadValue, wantTenant)

@@ -138,6 +138,12 @@ func TestTenant(t *testing.T) {
 			}
 		})
 	}
+	if _, rej := decodeWith(Options{}, `{}`, HeaderTenant, "a", HeaderTenant, "b"); rej == nil || rej.Reason != TenantMismatch {
+		t.Errorf("two tenants in headers: %+v", rej)
+	}
+	if in, rej := decodeWith(Options{}, `{}`, HeaderTenant, "a", HeaderTenant, "a"); rej != nil || in.Tenant != "a" {
+		t.Errorf("one tenant twice: %+v", rej)
+	}
 	_, rej := decodeWith(Options{}, `{`, HeaderTenant, "acme")
 	if rej == nil || rej.Tenant != "acme" {
 		t.Error("a broken event is not counted for the header's tenant")

@@ -113,6 +113,7 @@ type kafkaSettings struct {
 	SASLMechanism    string        `koanf:"sasl_mechanism"`
 	SASLUser         string        `koanf:"sasl_user"`
 	SASLPassword     secret.Text   `koanf:"sasl_password"`
+	Compression      string        `koanf:"compression"` // of what we write
 }
 
 type clickhouseSettings struct {
@@ -377,7 +378,7 @@ func defaultSettings() settings {
 		Limits:     limitsSettings{RequestsPerSecond: 1000, Burst: 2000},
 		GraphQL:    graph.DefaultConfig(),
 		Gateway:    gw,
-		Kafka:      kafkaSettings{Group: k.Group, Partitions: 4, Replication: 1, SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout},
+		Kafka:      kafkaSettings{Group: k.Group, Partitions: 4, Replication: 1, SessionTimeout: k.SessionTimeout, RebalanceTimeout: k.RebalanceTimeout, Compression: kafkaconn.DefaultConfig().Compression},
 		ClickHouse: clickhouseSettings{Addr: ch.Addr, Database: ch.Database, Username: ch.Username},
 		Engine:     engineSettings{MemoryMB: 2048},
 		Ingest:     ingestSettings{MessageBytes: l.Message, TextBytes: l.Text, Depth: l.Depth},
@@ -663,7 +664,7 @@ func (s settings) termsConfig() terms.Config {
 func (s settings) kafka() kafkaconn.Config {
 	k := s.Kafka
 	c := kafkaconn.DefaultConfig()
-	c.Brokers = k.Brokers
+	c.Brokers, c.Compression = k.Brokers, k.Compression
 	c.TLS = kafkaconn.TLS{Enabled: k.TLS, CAFile: k.TLSCAFile, CertFile: k.TLSCertFile, KeyFile: k.TLSKeyFile}
 	c.SASL = kafkaconn.SASL{Mechanism: k.SASLMechanism, User: k.SASLUser, Password: k.SASLPassword}
 	return c

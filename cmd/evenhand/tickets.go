@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -88,15 +89,11 @@ func printTickets(out io.Writer, list []remediation.Entry, asJSON bool) error {
 	fmt.Fprintln(t, "TICKET\tTARGET\tACTION\tSEQ\tSTATE\tATTEMPTS\tWRITTEN\tISSUE\tBREACH\tSAYS")
 	for i := range list {
 		e := &list[i]
-		says := e.Key
+		says := cmp.Or(e.Title, e.Tenant)
 		if e.State != remediation.Sent {
-			says = e.Detail
+			says = cmp.Or(e.Detail, says)
 		}
-		title := e.Title
-		if title == "" {
-			title = e.Tenant
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", e.ID, e.Target, e.Action, e.Seq, e.State, e.Attempts, e.Created.Format("2006-01-02 15:04:05"), cut(title, 50), e.Breach, cut(says, 60))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", e.ID, e.Target, e.Action, e.Seq, e.State, e.Attempts, e.Created.Format("2006-01-02 15:04:05"), cmp.Or(e.Key, "-"), e.Breach, cut(says, 60))
 	}
 	return t.Flush()
 }

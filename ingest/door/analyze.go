@@ -105,6 +105,11 @@ func (s *server) analyzed(r *http.Request, body []byte) (*audit.Interaction, *fa
 	}}
 	in, faults := s.Decoder.Check(rec, audit.Origin{BrokerTime: now}, analyzeFields...)
 	var domain audit.Domain
+	for name := range r.URL.Query() {
+		if name != "domain" {
+			faults = append(faults, ingest.Fault{Field: "?" + name[:min(len(name), 64)], Code: ingest.UnknownField, Message: "is not known; there is ?domain"})
+		}
+	}
 	if d := r.URL.Query().Get("domain"); d != "" {
 		if domain = audit.Domain(strings.ToLower(d)); !domain.Known() {
 			faults = append(faults, ingest.Fault{Field: "?domain", Code: ingest.BadValue, Message: fmt.Sprintf("wants one of %v", audit.Domains)})

@@ -81,6 +81,7 @@ func TestAnalyzeBiasRefused(t *testing.T) {
 		{"null response", "/analyze-bias", `{"llm_response":null}`, nil, 400, []string{`"missing_field"`}},
 		{"all at once", "/analyze-bias?domain=SPACE", `{"query_context":"SECRET","user_id":1,"llm_respons":"SECRET"}`, nil, 400,
 			[]string{`"llm_response"`, `"query_context"`, `"user_id"`, `did you mean llm_response?`, `"?domain"`, `hr finance healthcare education`}},
+		{"a misspelt query", "/analyze-bias?domian=hr", `{"llm_response":"x"}`, nil, 400, []string{`"field":"?domian","code":"unknown_field"`, `?domain`}},
 		{"fields of an event are none of this door", "/analyze-bias", `{"llm_response":"x","model":"m"}`, nil, 400, []string{`"field":"model","code":"unknown_field"`}},
 		{"no object", "/analyze-bias", `[]`, nil, 400, []string{`"wrong_type"`}},
 		{"broken", "/analyze-bias", `{"llm_response":"SECRET`, nil, 400, []string{`"bad_json"`}},

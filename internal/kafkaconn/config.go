@@ -32,6 +32,8 @@ type Config struct {
 	ClientID string `yaml:"client_id"`
 	TLS      TLS    `yaml:"tls"`
 	SASL     SASL   `yaml:"sasl"`
+	// Compression is of what this client writes: none, gzip, snappy, lz4 or zstd. Default lz4.
+	Compression string `yaml:"compression"`
 }
 
 // TLS says whether and how connections are encrypted.
@@ -56,8 +58,11 @@ type SASL struct {
 
 // DefaultConfig is a broker on this machine, without TLS and SASL.
 func DefaultConfig() Config {
-	return Config{Brokers: []string{"127.0.0.1:9092"}, ClientID: "evenhand"}
+	return Config{Brokers: []string{"127.0.0.1:9092"}, ClientID: "evenhand", Compression: "lz4"}
 }
+
+// codecs are those of the protocol by name; "" is lz4, as in a Config of brokers alone.
+var codecs = map[string]kafka.Compression{"": kafka.Lz4, "lz4": kafka.Lz4, "none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "zstd": kafka.Zstd}
 
 // Validate reports every fault, with the key as the operator writes it.
 func (c Config) Validate() error {
@@ -87,6 +92,9 @@ func (c Config) Validate() error {
 	}
 	if !c.TLS.Enabled && (c.TLS.CAFile != "" || c.TLS.CertFile != "" || c.TLS.ServerName != "") {
 		errs = append(errs, errors.New("kafka.tls: is false but other tls keys are set; set it to true or remove them"))
+	}
+	if _, ok := codecs[c.Compression]; !ok {
+		errs = append(errs, fmt.Errorf("kafka.compression: %q is not none, gzip, snappy, lz4 or zstd", c.Compression))
 	}
 	return errors.Join(errs...)
 }

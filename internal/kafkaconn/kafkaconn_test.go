@@ -137,6 +137,53 @@ func TestProducer(t *testing.T) {
 	}
 }
 
+// What is written in any codec is read again; what has none stands in the log as it is.
+func TestCompression(t *testing.T) {
+	conn := cluster(t)
+	if _, err := Ensure(t.Context(), conn, Topics(1), 1); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("the same again and again ", 40)
+	for i, name := range []string{"none", "gzip", "snappy", "lz4", "zstd", ""} {
+		conn.Compression = name
+		if err := conn.Validate(); err != nil {
+			t.Error(err)
+		}
+		p, err := NewProducer(conn, DefaultProducerOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Produce(t.Context(), []kafka.Message{{Topic: Interactions, Value: []byte(text)}}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = p.Close(context.Background())
+		tr, err := conn.Transport()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := NewWriter(conn, tr, time.Millisecond, 900_000)
+		if err := w.WriteMessages(t.Context(), kafka.Message{Topic: Interactions, Value: []byte(text)}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = w.Close()
+		tr.CloseIdleConnections()
+		r := kafka.NewReader(kafka.ReaderConfig{Brokers: conn.Brokers, Topic: Interactions, Partition: 0, MaxWait: time.Second})
+		if err := r.SetOffset(int64(2 * i)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if m, err := r.ReadMessage(t.Context()); err != nil || string(m.Value) != text {
+				t.Errorf("%s: %d bytes, %v", name, len(m.Value), err)
+			}
+		}
+		_ = r.Close()
+	}
+	conn.Compression = "brotli"
+	if err := conn.Validate(); err == nil || !strings.Contains(err.Error(), "kafka.compression") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestProducerBoundHoldsThroughAnOutage: what was handed over counts until the brokers answered or
 // patience ends, even when its caller is long gone.
 func TestProducerBoundHoldsThroughAnOutage(t *testing.T) {

@@ -39,6 +39,7 @@ func DefaultProducerOptions() ProducerOptions {
 type Producer struct {
 	opt     ProducerOptions
 	client  *kafka.Client
+	codec   kafka.Compression
 	release func()
 	bytes   *semaphore.Weighted
 	balance kafka.Hash
@@ -70,7 +71,7 @@ func NewProducer(cfg Config, opt ProducerOptions) (*Producer, error) {
 		return nil, audit.E("kafkaconn: new producer", audit.KindInvalid, err)
 	}
 	p := &Producer{
-		opt: opt, client: cl, release: release, bytes: semaphore.NewWeighted(opt.MaxInFlight),
+		opt: opt, client: cl, codec: codecs[cfg.Compression], release: release, bytes: semaphore.NewWeighted(opt.MaxInFlight),
 		queues: map[place]*queue{}, topics: map[string]layout{},
 	}
 	p.stop, p.giveUp = context.WithCancel(context.Background())

@@ -108,7 +108,7 @@ func (p *Producer) request(where place, msgs []kafka.Message) error {
 		}
 	}
 	res, err := p.client.Produce(ctx, &kafka.ProduceRequest{
-		Topic: where.topic, Partition: where.partition, RequiredAcks: kafka.RequireAll, Compression: kafka.Lz4,
+		Topic: where.topic, Partition: where.partition, RequiredAcks: kafka.RequireAll, Compression: p.codec,
 		Records: kafka.NewRecordReader(records...),
 	})
 	if err == nil {
