@@ -104,6 +104,16 @@ func TestTheTimeOfAReplay(t *testing.T) {
 	}
 }
 
+// A mark of its encoding before an event of a file is passed over.
+func TestByteOrderMark(t *testing.T) {
+	if in, rej := decodeWith(Options{DefaultTenant: "d"}, "\xef\xbb\xbf"+`{"response":"x"}`); rej != nil || in.Response != "x" {
+		t.Errorf("%+v", rej)
+	}
+	if _, rej := decodeWith(Options{DefaultTenant: "d"}, "\xef\xbb\xbf\xef\xbb\xbf"+`{"response":"x"}`); rej == nil || rej.Reason != BadJSON {
+		t.Errorf("two: %+v", rej)
+	}
+}
+
 func TestTenant(t *testing.T) {
 	for _, tc := range []struct{ name, def, bound, header, payload, want string }{
 		{"header", "d", "", "h", "", "h"},

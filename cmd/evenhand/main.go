@@ -34,6 +34,8 @@ type cli struct {
 	Config string   `help:"YAML file with settings (see 'evenhand config')." type:"existingfile" placeholder:"FILE" env:"EVENHAND_CONFIG"`
 	Set    []string `help:"One setting, over file and environment; repeatable." placeholder:"KEY=VALUE" sep:"none"`
 
+	Release kong.VersionFlag `name:"version" help:"Print the version."`
+
 	Up       upCmd         `cmd:"" help:"Run everything on this machine: broker, store, pipeline, HTTP."`
 	Run      runCmd        `cmd:"" help:"Run chosen roles against an outside Kafka and ClickHouse."`
 	Emit     emitCmd       `cmd:"" help:"Send interactions from a file or stdin."`
@@ -113,7 +115,7 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 	parser, err := kong.New(&c, kong.Name("evenhand"),
 		kong.Description("Audit what language models say: bias, safety, personal data.\n\nStart with:\n\n    evenhand up\n    evenhand emit examples/interactions.jsonl      in another terminal\n    evenhand rates"),
 		kong.Writers(out, errw), kong.Exit(func(code int) { exited = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": banner()},
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&stdio{in, out, errw}))
 	if err != nil {
 		fmt.Fprintln(errw, "evenhand:", err)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ import (
 )
 
 type scanCmd struct {
+	File    string `arg:"" optional:"" help:"JSONL file; - or nothing reads stdin."`
+	Fail    bool   `help:"Exit with status 3 when a text is flagged, too: for CI."`
 	Workers int    `help:"Lines scanned at once; one a processor when not given." placeholder:"N"`
 	Domain  string `help:"Domain profile of lines that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
 }
@@ -41,7 +44,8 @@ has the sums of rules alone, "grades" the probabilities alone.
 
 Examples:
   echo '{"id":"1","text":"Women are too emotional to lead."}' | evenhand scan
-  evenhand scan --domain hr < texts.jsonl > verdicts.jsonl`
+  evenhand scan texts.jsonl --domain hr > verdicts.jsonl
+  evenhand scan answers.jsonl --fail > verdicts.jsonl`
 }
 
 // scanned is one line of output.
@@ -131,11 +135,12 @@ type scanJob struct {
 	out  *bytes.Buffer
 	bad  bool // not read
 	half bool // not examined, or not by all detectors
+	flag bool
 	done chan struct{}
 }
 
-// scanTally counts lines that no verdict, or no whole one, could be given for.
-type scanTally struct{ bad, half int }
+// scanTally counts lines that no verdict, or no whole one, could be given for, and those that were flagged.
+type scanTally struct{ bad, half, flagged int }
 
 // Run scans stdin to stdout.
 func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
@@ -158,7 +163,18 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	o := s.decoder()
 	o.Domain = audit.Domain(cmd.Domain)
 	sc := &scanner{analyzer: a, decoder: ingest.NewDecoder(o), now: time.Now().UTC().Truncate(time.Millisecond)}
-	n, err := sc.run(ctx, std.input(ctx, "one JSON object a line"), std.out, cmd.Workers)
+	var in io.Reader
+	if cmd.File == "" || cmd.File == "-" {
+		in = std.input(ctx, "one JSON object a line")
+	} else {
+		f, err := os.Open(cmd.File)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	n, err := sc.run(ctx, in, std.out, cmd.Workers)
 	if err != nil {
 		return err
 	}
@@ -168,7 +184,10 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if n.half > 0 {
 		fmt.Fprintf(std.err, "evenhand: %s could not be examined by all detectors; the output has \"status\" and \"reason\" for each\n", count(n.half, "line"))
 	}
-	if n != (scanTally{}) {
+	if cmd.Fail && n.flagged > 0 {
+		fmt.Fprintf(std.err, "evenhand: %s flagged\n", count(n.flagged, "text"))
+	}
+	if n.bad+n.half > 0 || cmd.Fail && n.flagged > 0 {
 		return exitCode(3)
 	}
 	return nil
@@ -236,6 +255,9 @@ func (sc *scanner) run(ctx context.Context, in io.Reader, out io.Writer, workers
 			if j.half {
 				n.half++
 			}
+			if j.flag {
+				n.flagged++
+			}
 			if _, err := w.Write(j.out.Bytes()); err != nil {
 				return fmt.Errorf("stdout: %w", err)
 			}
@@ -264,7 +286,9 @@ func (sc *scanner) scan(ctx context.Context, j *scanJob) {
 	}
 	v := sc.analyzer.Analyze(ctx, in)
 	j.half = v.Status == audit.Failed || v.Status == audit.Partial
-	_ = enc.Encode(verdictLine(id, in, v, sc.analyzer.Advice))
+	out := verdictLine(id, in, v, sc.analyzer.Advice)
+	j.flag = out.Flag
+	_ = enc.Encode(out)
 }
 
 // read takes the short form {"id","text","domain"} or a full interaction.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -193,5 +195,34 @@ func TestScanMasksPersonalData(t *testing.T) {
 		if got := fmt.Sprint(v.Scores.PII, v.Flags.PII, v.Types, " ") + v.Masked; strings.Join(strings.Fields(got), " ") != strings.TrimSpace(want) {
 			t.Errorf("%s: got %s, want %s", v.ID, got, want)
 		}
+	}
+}
+
+// Files are read like stdin, and a CI job may ask to fail on what is flagged.
+func TestScanFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "texts.jsonl")
+	if err := os.WriteFile(file, []byte(`{"id":"1","text":"Women are too emotional to lead.","domain":"hr"}`+"\n"+`{"id":"2","text":"Hello."}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args []string
+		code int
+		said string
+	}{
+		{[]string{"scan", file}, 0, ""},
+		{[]string{"scan", file, "--fail"}, 3, "1 text flagged"},
+		{[]string{"scan", file + "x"}, 1, "no such file"},
+	} {
+		var out, errw bytes.Buffer
+		if code := run(tc.args, strings.NewReader(""), &out, &errw); code != tc.code || !strings.Contains(errw.String(), tc.said) {
+			t.Errorf("%v: %d %s", tc.args, code, errw.String())
+		}
+		if tc.code != 1 && strings.Count(out.String(), "\n") != 2 {
+			t.Errorf("%v: %s", tc.args, out.String())
+		}
+	}
+	var out, errw bytes.Buffer
+	if code := run([]string{"--version"}, strings.NewReader(""), &out, &errw); code != 0 || !strings.HasPrefix(out.String(), "evenhand ") {
+		t.Errorf("%d %s %s", code, out.String(), errw.String())
 	}
 }

@@ -40,6 +40,10 @@ func (cmd *versionCmd) Run(io *stdio) error {
 	if cmd.JSON {
 		return json.NewEncoder(io.out).Encode(map[string]string{"version": version(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH})
 	}
-	fmt.Fprintf(io.out, "evenhand %s (%s, %s/%s)\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintln(io.out, banner())
 	return nil
+}
+
+func banner() string {
+	return fmt.Sprintf("evenhand %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

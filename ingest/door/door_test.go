@@ -110,6 +110,7 @@ func TestInteractionsTaken(t *testing.T) {
 		{"one", `{"response":"a"}`, nil, 1},
 		{"one over several lines", "{\n \"response\": \"a\"\n}\n", nil, 1},
 		{"array", `[{"response":"a"},{"response":"b"}]`, nil, 2},
+		{"of a file with a byte order mark", "\xef\xbb\xbf" + `[{"response":"a"},{"response":"b"}]`, nil, 2},
 		{"NDJSON by its content type", "{\"response\":\"a\"}\n\n{\"response\":\"b\"}\r\n", []string{"Content-Type", "application/x-ndjson; charset=utf-8"}, 2},
 		{"NDJSON by its look", "{\"response\":\"a\"}\n{\"response\":\"b\"}", []string{"Content-Type", "application/json"}, 2},
 		{"one line of NDJSON", "{\"response\":\"a\"}\n", []string{"Content-Type", "application/jsonl"}, 1},
