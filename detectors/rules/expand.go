@@ -138,18 +138,96 @@ func (l *lists) expand(pattern string) (string, error) {
 	return full, l.sound.parses(full)
 }
 
-// atUmlaut gives the pattern once more for a list at its start whose items begin with an umlaut, or "". No word
-// boundary of RE2 stands before Ä, since it knows ASCII letters only; between a space and Ä there is its opposite.
+// atUmlaut gives the pattern once more for what may begin with an umlaut behind a word boundary at the start of an alternative: an item of
+// a list, or a part of a group; or "". No word boundary of RE2 stands before Ä, since it knows ASCII letters only; between a space and Ä there is
+// its opposite.
 func (l *lists) atUmlaut(pattern string) string {
-	m := listName.FindStringSubmatchIndex(pattern)
-	if m == nil || pattern[:m[0]] != `\b` || l.umlauts[pattern[m[4]:m[5]]] == "" {
-		return ""
+	var late []string
+	for _, part := range alternatives(pattern) {
+		rest, ok := strings.CutPrefix(part, `\b`)
+		if !ok {
+			continue
+		}
+		if m := listName.FindStringSubmatchIndex(rest); m != nil && m[0] == 0 && m[2] < 0 {
+			if items := l.umlauts[rest[m[4]:m[5]]]; items != "" {
+				late = append(late, `\B`+items+l.rest(rest[m[1]:]))
+			}
+		} else if end := groupEnd(rest); end > 0 {
+			var some []string
+			for _, a := range alternatives(rest[len("(?:") : end-1]) {
+				if a >= "\x80" {
+					some = append(some, a)
+				}
+			}
+			if len(some) > 0 {
+				late = append(late, `\B`+l.rest("(?:"+strings.Join(some, "|")+")"+rest[end:]))
+			}
+		} else if rest >= "\x80" {
+			late = append(late, `\B`+l.rest(rest))
+		}
 	}
-	rest, err := expand(pattern[m[1]:], l.groups)
-	if err != nil {
-		return ""
+	return strings.Join(late, "|")
+}
+
+// rest expands a part of a pattern; what is wrong with it is said of the whole.
+func (l *lists) rest(pattern string) string {
+	full, _ := expand(pattern, l.groups)
+	return full
+}
+
+// alternatives splits a pattern where no group and no class is open.
+func alternatives(pattern string) (parts []string) {
+	from := 0
+	outside(pattern, func(i, depth int) bool {
+		if depth == 0 && pattern[i] == '|' {
+			parts = append(parts, pattern[from:i])
+			from = i + 1
+		}
+		return true
+	})
+	return append(parts, pattern[from:])
+}
+
+// groupEnd gives the offset behind the group that a pattern begins with; 0 when there is none.
+func groupEnd(pattern string) (end int) {
+	if !strings.HasPrefix(pattern, "(?:") {
+		return 0
 	}
-	return `\B` + l.umlauts[pattern[m[4]:m[5]]] + rest
+	outside(pattern, func(i, depth int) bool {
+		if depth == 0 && pattern[i] == ')' {
+			end = i + 1
+		}
+		return end == 0
+	})
+	return end
+}
+
+// outside calls f for the bytes of a pattern that are neither escaped nor in a class, with how many groups are open behind them, until it
+// says no.
+func outside(pattern string, f func(i, depth int) bool) {
+	depth, class := 0, -1 // where the class began
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+			continue
+		case class >= 0:
+			if c == ']' && i > class+1 && !(i == class+2 && pattern[class+1] == '^') {
+				class = -1
+			}
+			continue
+		case c == '[':
+			class = i
+			continue
+		case c == '(':
+			depth++
+		case c == ')':
+			depth--
+		}
+		if !f(i, depth) {
+			return
+		}
+	}
 }
 
 // sound remembers what is wrong with patterns, their lists left out, and with lists, for all packs that are loaded
@@ -176,6 +254,9 @@ func (l *lists) guard(pattern string) (Guard, error) {
 	full, err := l.expand(pattern)
 	if err != nil {
 		return 0, err
+	}
+	if more := l.atUmlaut(pattern); more != "" {
+		full += "|" + more
 	}
 	g := Guard(len(l.guardPatterns))
 	l.guards[pattern], l.guardPatterns = g, append(l.guardPatterns, full)

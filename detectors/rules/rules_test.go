@@ -318,3 +318,19 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
+
+// A word that begins with an umlaut is found behind a boundary, wherever it stands in the alternatives: RE2 knows ASCII letters only.
+func TestUmlautsBehindBoundaries(t *testing.T) {
+	l := &lists{groups: map[string]string{"who": "(?:Ärzte|Aerzte|Polen)"}, umlauts: map[string]string{"who": "(?:Ärzte)"}}
+	for _, tc := range []struct{ pattern, want string }{
+		{`\b{who} raus\b`, `\B(?:Ärzte)\s+raus\b`},
+		{`\b(?:prüfe|überwache|öffne [|]x) (?:a|b)\b`, `\B(?:(?:ü|ue)berwache|(?:ö|oe)ffne\s+[|]x)\s+(?:a|b)\b`},
+		{`\bÜbung\w*\b|\bTest\b|\b(?:Ärztin|Arzt)\b`, `\B(?:Ü|Ue)bung\w*\b|\B(?:(?:Ä|Ae)rztin)\b`},
+		{`\b(?:a|b)\b|ü`, ``},
+		{`(?:über)\b`, ``},
+	} {
+		if got := l.atUmlaut(tc.pattern); got != tc.want {
+			t.Errorf("%s: got %s, want %s", tc.pattern, got, tc.want)
+		}
+	}
+}
