@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Unknown marks a whole-number field (tokens, cost, latency) that the producer did not send.
@@ -71,9 +72,23 @@ type Interaction struct {
 	WithoutContent              bool   // neither prompt nor response text: never scored as clean
 
 	PromptChars, ResponseChars uint32 // code points before any cut
-	Truncated                  bool   // a text field passed the limit and was cut; the digest is of the whole
+	Truncated                  bool   // a text field passed the limit and is stored cut; the digest is of the whole
+	// TextBytes is how much of a text is stored; 0 is all. Prompt and Response are whole here, for those who read them to judge.
+	TextBytes int
 
 	Digest [32]byte // SHA-256 of the canonical decoded event without id and transport fields
+}
+
+// Stored gives what is stored of a text: its first TextBytes bytes, cut at a code point.
+func (in *Interaction) Stored(text string) string {
+	n := in.TextBytes
+	if n == 0 || len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
 }
 
 // Day is the UTC day of the event, the one that keys and partitions are made of.

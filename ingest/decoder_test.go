@@ -244,10 +244,10 @@ func TestTexts(t *testing.T) {
 func TestLimits(t *testing.T) {
 	o := Options{DefaultTenant: "d", Limits: Limits{Message: 4096, Text: 64, Depth: 4}}
 	in, rej := decodeWith(o, `{"response":"`+strings.Repeat("é", 40)+`","metadata":{"a":"`+strings.Repeat("b", 70)+`"}}`)
-	if rej != nil || !in.Truncated || in.Response != strings.Repeat("é", 32) || in.ResponseChars != 40 || in.Metadata != `{"truncated":true,"bytes":78}` {
+	if rej != nil || !in.Truncated || in.Stored(in.Response) != strings.Repeat("é", 32) || in.Response != strings.Repeat("é", 40) || in.ResponseChars != 40 || in.Metadata != `{"truncated":true,"bytes":78}` {
 		t.Errorf("cut wrongly: %+v %+v", in, rej)
 	}
-	if in, rej = decodeWith(o, `{"response":"a`+strings.Repeat("é", 40)+`"}`); rej != nil || in.Response != "a"+strings.Repeat("é", 31) {
+	if in, rej = decodeWith(o, `{"response":"a`+strings.Repeat("é", 40)+`"}`); rej != nil || in.Stored(in.Response) != "a"+strings.Repeat("é", 31) {
 		t.Errorf("cut inside a code point")
 	}
 	whole, _ := decodeWith(Options{DefaultTenant: "d"}, `{"response":"a`+strings.Repeat("é", 40)+`"}`)

@@ -56,13 +56,16 @@ func (st *state) digest(in *audit.Interaction, given time.Time) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// cut counts the code points of prompt and response and brings every text field under the limit.
+// cut counts the code points of prompt and response, says how much of them is stored, and brings every other text field under the limit.
 // Plain text is cut at a code point; JSON, which a cut would break, is replaced by its size.
 func (st *state) cut(in *audit.Interaction) {
 	in.PromptChars = uint32(runes(in.Prompt))
 	in.ResponseChars = uint32(runes(in.Response))
 	limit := st.d.limits.Text
-	for _, s := range [...]*string{&in.Query, &in.Prompt, &in.Response, &in.SanitizedPrompt, &in.ErrorMessage} {
+	if in.Truncated = len(in.Prompt) > limit || len(in.Response) > limit; in.Truncated {
+		in.TextBytes = limit
+	}
+	for _, s := range [...]*string{&in.Query, &in.SanitizedPrompt, &in.ErrorMessage} {
 		if len(*s) > limit {
 			*s = strings.Clone(clip(*s, limit))
 			in.Truncated = true

@@ -30,13 +30,13 @@ func checkInvariants(t *testing.T, in *audit.Interaction) {
 		"numbers": in.PromptTokens < -1 || in.ResponseTokens < -1 || in.LatencyMS < -1 || in.CostMicroUSD < -1,
 		"digest":  in.Digest == [32]byte{},
 		"content": in.WithoutContent != (in.Prompt == "" && in.Response == ""),
-		"chars":   !in.Truncated && (utf8.RuneCountInString(in.Prompt) != int(in.PromptChars) || utf8.RuneCountInString(in.Response) != int(in.ResponseChars)),
+		"chars":   (utf8.RuneCountInString(in.Prompt) != int(in.PromptChars) || utf8.RuneCountInString(in.Response) != int(in.ResponseChars)),
 	} {
 		if bad {
 			t.Errorf("%s is wrong: %+v", name, in)
 		}
 	}
-	for _, s := range []string{in.Prompt, in.Query, in.Response, in.SanitizedPrompt, in.ErrorMessage, in.UserID} {
+	for _, s := range []string{in.Stored(in.Prompt), in.Query, in.Stored(in.Response), in.SanitizedPrompt, in.ErrorMessage, in.UserID} {
 		if len(s) > text || !utf8.ValidString(s) {
 			t.Error("a text is too long or not UTF-8")
 		}
@@ -187,7 +187,7 @@ func sameJSON(t *testing.T, b []byte, in *audit.Interaction) {
 	if in.Messages != "" {
 		compare("messages", v.Messages, in.Messages)
 	}
-	if s, ok := v.Response.(string); ok && s != "" && !in.Truncated && s != in.Response {
+	if s, ok := v.Response.(string); ok && s != "" && s != in.Response {
 		t.Fatalf("response %q became %q", s, in.Response)
 	} else if !ok {
 		compare("response", v.Response, in.ResponseJSON)

@@ -49,7 +49,6 @@ type summary struct {
 	Action    audit.Action `json:"action"`
 	Findings  []finding    `json:"findings"`
 	TraceID   string       `json:"trace_id"`
-	Truncated bool         `json:"truncated,omitempty"` // the text was longer than the limit and only its start was read
 	Duration  float64      `json:"duration_ms"`
 }
 
@@ -175,7 +174,7 @@ func report(in *audit.Interaction, v *audit.Verdict, adviceOf func(rule string) 
 		Summary: summary{
 			Status: v.Status, Reason: v.Reason, FailedBy: v.FailedBy, Analyzer: v.Analyzer, RuleSet: v.RuleSet, Domain: in.Domain, Given: in.DomainGiven,
 			BiasSum: v.BiasSum, SafetySum: v.SafetySum, Threshold: v.Threshold, Flagged: v.Flagged, Unsafe: v.Unsafe, Gated: v.Gated, Action: v.Action,
-			Findings: make([]finding, 0, len(v.Findings)), TraceID: in.TraceID, Truncated: in.Truncated, Duration: float64(v.Duration.Microseconds()) / 1000,
+			Findings: make([]finding, 0, len(v.Findings)), TraceID: in.TraceID, Duration: float64(v.Duration.Microseconds()) / 1000,
 		},
 	}
 	for _, s := range v.Scores {

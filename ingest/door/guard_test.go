@@ -116,8 +116,8 @@ func TestGuard(t *testing.T) {
 		{"an array", `[{"response":"a"}]`, 400, `wrong_type`, ""},
 		{"nothing", ``, 400, `BAD_REQUEST`, ""},
 		{"a huge event", `{"response":"` + strings.Repeat("x", 2<<20) + `"}`, 413, `PAYLOAD_TOO_LARGE`, ""},
-		{"a text that is cut", `{"response":"` + strings.Repeat("x", 300<<10) + `"}`, 413, `unread`, `xxx`},
-		{"a prompt that is cut and not checked", `{"response":"a","prompt":"` + strings.Repeat("x", 300<<10) + `"}`, 200, `"allow"`, `xxx`},
+		{"a text that is stored cut is read whole", `{"response":"` + strings.Repeat("Hello. ", 40<<10) + `Women are too emotional to lead.","domain":"hr"}`, 200, `"warn"`, `Hello`},
+		{"a prompt that is stored cut and not checked", `{"response":"a","prompt":"` + strings.Repeat("x", 300<<10) + `"}`, 200, `"allow"`, `xxx`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := deps(&log{})

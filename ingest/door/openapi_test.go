@@ -147,7 +147,7 @@ func TestDocumentAndDoorsAgree(t *testing.T) {
 		{open, "/v1/guard", "200", `{"response":"My card is 4111 1111 1111 1111.","options":{"safetyFilter":true,"check":"both"}}`},
 		{open, "/v1/guard", "400", `{"domain":"hospital"}`},
 		{open, "/v1/guard", "403", `{"tenant_id":"elsewhere"}`},
-		{open, "/v1/guard", "413", `{"response":"` + strings.Repeat("x", 300<<10) + `"}`},
+		{open, "/v1/guard", "413", `{"response":"` + strings.Repeat("x", 2<<20) + `"}`},
 		{locked, "/v1/guard", "401", `{}`},
 		{open, liteLLMDoor, "200", `{"input_type":"response","texts":["` + emotional + `"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block"}}`},
 		{open, liteLLMDoor, "200", `{"input_type":"response","texts":["jane@example.com"],"additional_provider_specific_params":{"mask":true}}`},

@@ -25,7 +25,7 @@ func (s *Sink) Results(ctx context.Context, rs []audit.Record) error {
 				texts = append(texts, row)
 			}
 		}
-		put(KindSanitized, in.SanitizedPrompt, r.SanitizedPrompt())
+		put(KindSanitized, in.SanitizedPrompt, in.Stored(r.SanitizedPrompt()))
 		put(KindRedaction, in.RedactionSummary, r.RedactionSummary())
 		if in.ContainedPII != r.ContainedPII() || in.SensitivityScore != r.SensitivityScore() {
 			changed = append(changed, *r)

@@ -84,15 +84,15 @@ func appendTexts(rows []text, r *audit.Record) []text {
 			rows = append(rows, row)
 		}
 	}
-	put(KindPrompt, in.Prompt)
+	put(KindPrompt, in.Stored(in.Prompt))
 	put(KindMessages, in.Messages)
-	if in.Query != in.Prompt {
+	if in.Query != in.Stored(in.Prompt) {
 		put(KindQuery, in.Query)
 	}
-	put(KindResponse, in.Response)
+	put(KindResponse, in.Stored(in.Response))
 	put(KindResponseJSON, in.ResponseJSON)
 	put("context", in.QueryContext)
-	put(KindSanitized, r.SanitizedPrompt())
+	put(KindSanitized, in.Stored(r.SanitizedPrompt()))
 	put(KindRedaction, r.RedactionSummary())
 	put("retrieved_context", in.RetrievedContext)
 	put("group_attributes", in.GroupAttributes)
