@@ -498,7 +498,7 @@ func TestCusumFindsWhatTestsDoNot(t *testing.T) {
 }
 
 func critical(kind string, event byte, hour int, confirmed bool) Critical {
-	return Critical{Cell{"acme", audit.HR, kind}, audit.ID{event}, "sex.slur", confirmed, at(hour)}
+	return Critical{Cell{"acme", audit.HR, kind}, audit.ID{event}, "sex.slur", confirmed, at(hour), at(hour - 5)}
 }
 
 func TestOneConfirmedCriticalFinding(t *testing.T) {
@@ -520,6 +520,9 @@ func TestOneConfirmedCriticalFinding(t *testing.T) {
 	wants(t, []string{tell(960, &a[0])}, "960 open breached charter.sex/critical#1.1")
 	if a[0].Tier != audit.TierPolicy || a[0].Severity != audit.Critical || !slices.Equal(a[0].Events, []audit.ID{{1}}) || a[0].TopRules[0].Rule != "sex.slur" || a[0].K != 1 {
 		t.Errorf("%+v", a[0])
+	}
+	if a[0].From != at(40*day-5) || a[0].To != at(40*day-5).Add(time.Second) {
+		t.Errorf("links lead from %v to %v", a[0].From, a[0].To)
 	}
 	a[0].Changed = at(40 * day).Add(time.Minute)
 	if got := look(40*day+1, p, a, critical(sex, 1, 40*day, true)); len(got) != 0 {

@@ -88,7 +88,7 @@ const found = `SELECT tenant_id, event_day, event_id, content_digest, analysis_t
 	) ARRAY JOIN arrayZip(kinds, rules, severities, sides) AS f WHERE f.4 = 'output'`
 
 // facts are the interactions of an answer, of which the domain is wanted; late ones are left out.
-const facts = `SELECT tenant_id, event_day, event_id, content_digest, domain FROM {{db}}.audit_current FINAL WHERE broker_ts <= event_ts + INTERVAL 48 HOUR AND (tenant_id, event_day, event_id) IN ({{keys}})`
+const facts = `SELECT tenant_id, event_day, event_id, content_digest, domain, event_ts FROM {{db}}.audit_current FINAL WHERE broker_ts <= event_ts + INTERVAL 48 HOUR AND (tenant_id, event_day, event_id) IN ({{keys}})`
 
 // Critical gives the CRITICAL findings that a reviewer confirmed since, or, unconfirmed, all of analyses
 // since that are not dismissed.
@@ -99,7 +99,7 @@ func (t *Tables) Critical(ctx context.Context, since time.Time, confirmed bool) 
 		keys = "SELECT " + key + ", content_digest, max(analysis_ts) AS at FROM {{db}}.verdicts FINAL WHERE analysis_ts >= " + instant + " AND max_severity >= 4 AND (" + key + ", content_digest) NOT IN (" + dismissed + ") GROUP BY " + key + ", content_digest"
 	}
 	events := "SELECT " + key + " FROM (" + keys + ")"
-	sql := "SELECT DISTINCT f.tenant_id, c.domain, f.kind, f.event_id, f.rule, k.at FROM (" + strings.ReplaceAll(found, "{{where}}", "("+key+") IN ("+events+")") + " AND severity = 4) AS f INNER JOIN (" +
+	sql := "SELECT DISTINCT f.tenant_id, c.domain, f.kind, f.event_id, f.rule, k.at, c.event_ts FROM (" + strings.ReplaceAll(found, "{{where}}", "("+key+") IN ("+events+")") + " AND severity = 4) AS f INNER JOIN (" +
 		keys + ") AS k USING (" + key + ", content_digest) INNER JOIN (" + strings.ReplaceAll(facts, "{{keys}}", events) + ") AS c USING (" + key + ", content_digest)"
 	from := since.UnixMilli()
 	var out []Critical
@@ -107,8 +107,9 @@ func (t *Tables) Critical(ctx context.Context, since time.Time, confirmed bool) 
 		c := Critical{Confirmed: confirmed}
 		var domain string
 		var id uuid.UUID
-		err := r.Scan(&c.Tenant, &domain, &c.Kind, &id, &c.Rule, &c.At)
+		err := r.Scan(&c.Tenant, &domain, &c.Kind, &id, &c.Rule, &c.At, &c.When)
 		c.Domain, c.Event, c.At = audit.Domain(domain), audit.ID(id), c.At.UTC()
+		c.When = c.When.UTC()
 		out = append(out, c)
 		return err
 	})

@@ -17,6 +17,7 @@ type Critical struct {
 	Rule      string
 	Confirmed bool
 	At        time.Time // of the review that confirmed it, else of the analysis
+	When      time.Time // of the event
 }
 
 // Mitigated counts how often a bias type came with a suggested mitigation in a domain, over the window
@@ -132,7 +133,16 @@ func (e *evaluation) criticalAt(at place, list []Critical) {
 		next = e.first(at, &b)
 		next.Tier = audit.TierPolicy
 	}
-	next.Severity, next.From, next.To = audit.Critical, news[len(news)-1].At, news[0].At
+	next.Severity, next.From, next.To = audit.Critical, news[0].When, news[0].When
+	for _, c := range news { // links lead to the interactions, whenever they were reviewed; the end is outside
+		if c.When.Before(next.From) {
+			next.From = c.When
+		}
+		if c.When.After(next.To) {
+			next.To = c.When
+		}
+	}
+	next.From, next.To = next.From.Truncate(time.Second), next.To.Truncate(time.Second).Add(time.Second)
 	next.N, next.K, next.Rate, next.TopRules = 0, 0, 0, nil
 	rules := map[string]uint64{}
 	for _, c := range news {
