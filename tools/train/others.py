@@ -1,11 +1,11 @@
 """Fine-tunes the encoder of other languages than English: multilingual E5 (e5.py) on the rows of DATA in all languages.
 
-    others.py DATA... --ordinary FILE --ordinary-others FILE --out DIR [--further FILE] [--sample N]
+    others.py DATA... --ordinary FILE --ordinary-others FILE --out DIR [--further FILE] [--sample N] [--new FILE...]
 
 writes DIR/others.npz and DIR/others.txt, the vocabulary: a piece and its score a line. What bias and harm are it learns mostly in English,
 of which there are many times more rows, and how the other languages say it from theirs. Embeddings and the first layers stay as they are: they
 hold what the languages share. --further goes on from an encoder that was trained so, at a lower rate, and keeps its vocabulary: another pass,
-over what came to the data since, too. A checkpoint is written every few minutes and gone on from.
+over what came to the data since, too: of that, the files --new, nothing is left out by --sample, and each text is learnt several times. A checkpoint is written every few minutes and gone on from.
 """
 
 import argparse
@@ -24,6 +24,7 @@ RATE, HEAD_RATE = 8e-5, 1e-3
 LATER = 0.6  # of these rates, in another pass
 FROZEN = 3  # of the layers
 TIMES = 2  # that a text of another language is learnt alone
+NEW = 3  # that items of new texts are
 AMONG = 0.25  # of our English texts, once more among others
 PUBLIC = 8_000  # English texts of public sets
 ORDINARY = 1.5  # what a sentence of ordinary text counts
@@ -65,6 +66,19 @@ def english(rows, ordinary, seed):
     return make.items, dev
 
 
+def unknown(files, seed):
+    """Items of files of new texts, in whatever language."""
+    rows, made = list(data.read(files, lambda row: True)), []
+    for language in sorted({r["lang"] for r in rows}):
+        texts, target, weight, _ = data.build([r for r in rows if r["lang"] == language], learn.lexicon(language), seed)
+        harmless = [t for t, y in zip(texts, target) if not y[: len(HEADS)].any() and items.sentence(t)]
+        make = items.Maker(np.random.default_rng(seed), harmless, harmless)
+        make.labelled(texts, target, weight)
+        print(f"{len(make.items)} new ones of {language}", flush=True)
+        made += make.items
+    return made
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("data", nargs="+")
@@ -74,6 +88,7 @@ def main():
     p.add_argument("--out", default="build/teacher")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--sample", type=int, default=0, help="only so many items")
+    p.add_argument("--new", nargs="*", default=[], help="files of DATA whose rows it has not learnt from")
     a = p.parse_args()
     out = pathlib.Path(a.out)
     rows = list(data.read(a.data, lambda row: True))
@@ -95,6 +110,7 @@ def main():
     tok = e5.tokenizer(pieces)
     if a.sample:
         made = [made[i] for i in np.random.default_rng(a.seed).permutation(len(made))[: a.sample]]
+    made += unknown(a.new, a.seed) * NEW
     ids, focus = items.encode(tok, made)
     target, weight = np.stack([x.target for x in made]), np.stack([x.weight for x in made])
     batches = learn.shuffled(ids, a.seed)

@@ -11,8 +11,8 @@
 # anew. Forty minutes without AMX. A classifier or teacher is not needed.
 # With the argument "others" it trains the encoder of other languages than English and has it calibrated with the classifier that is there:
 # detectors/classifier/encoder/others.bin, and after it that of English, which asks it for advice. An hour and three quarters without AMX; Maven fetches
-# ordinary text. "calibrate-others" calibrates both anew. "further-others" takes the one that ships through ITEMS (130000) of all items, new ones among
-# them, once more, and calibrates both. An hour and a half without AMX.
+# ordinary text. "calibrate-others" calibrates both anew. "further-others" takes the one that ships through ITEMS (130000) of all items once more,
+# and through the texts of the files that are named, and calibrates both. An hour and a half without AMX.
 # With the argument "vectors" it writes vectors of single words instead: build/teacher/vectors.bin. A minute.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -60,8 +60,8 @@ fi
 if [ "${1:-}" = others ] || [ "${1:-}" = further-others ]; then
   further=() more=
   if [ "$1" = further-others ]; then
-    further=(--further "$others" --sample "${ITEMS:-130000}")
-    more=", and from version $(version "$others") taken further with these and what came to them since (tools/train/others.py --further)"
+    further=(--further "$others" --sample "${ITEMS:-130000}" --new "${@:2}")
+    more=", and from version $(version "$others") taken further with these and what came to them since, ${*:2} (tools/train/others.py --further)"
   fi
   python others.py "${data[@]}" --out "$out" --seed "${SEED:-1}" --ordinary "$ordinary" --ordinary-others "$ordinary_others" "${further[@]}"
   python export.py "$out/others.npz" --pieces "$out/others.txt" --name others --trained "$more" --out "$out/others.bin" --golden detectors/classifier/encoder/testdata/others
