@@ -57,6 +57,7 @@ type exchange struct {
 	failure   string
 	dropped   bool
 	code      int  // status answered
+	undecided bool // the headers go out before the end of what is judged
 	committed bool // headers are out
 	sent      bool // and something of a completion
 	delivered bool // its caller was there when its end went out; clients hang up once they have it

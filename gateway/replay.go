@@ -124,7 +124,7 @@ func (x *exchange) again(ctx context.Context, say string) (t take, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.up.Timeout)
 	defer cancel()
-	q, err := x.up.request(ctx, http.MethodPost, x.kind.path(), body, x.r.Header, x.caller.theirs)
+	q, err := x.up.request(ctx, http.MethodPost, x.kind.path(), body, x.r, x.caller.theirs)
 	if err != nil {
 		return bad(audit.KindInternal)
 	}

@@ -71,7 +71,7 @@ func (x *exchange) describe(h http.Header) {
 		h.Set("X-Evenhand-Id", x.id.String())
 	}
 	h.Set("X-Evenhand-Trace-Id", x.trace)
-	if x.action != "" {
+	if x.action != "" && !(x.undecided && x.action == string(guard.Allow)) {
 		h.Set("X-Evenhand-Action", x.action)
 	}
 	if !x.gate.IsZero() {

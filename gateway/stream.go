@@ -76,6 +76,7 @@ func (x *exchange) stream(ctx, asking context.Context, res *http.Response) *faul
 	if !x.opts.looks(guard.Response) {
 		f.mode = StreamPass
 	}
+	x.undecided = f.mode != StreamHold && x.opts.looks(guard.Response)
 	x.failure = "the provider's answer broke off"
 	reading, stop := context.WithCancel(asking)
 	pieces := read(reading, res.Body, x.g.cfg.ResponseBytes)
@@ -219,6 +220,7 @@ func (f *flow) window(ctx context.Context, alive func()) *fault {
 // end judges the whole and lets the rest go.
 func (f *flow) end(ctx, asking context.Context, err error, alive func()) *fault {
 	x := f.x
+	x.undecided = false
 	clean := errors.Is(err, io.EOF)
 	if !clean && f.mode == StreamHold {
 		return broken(asking, err)

@@ -152,6 +152,9 @@ func TestWindowStopsInTime(t *testing.T) {
 	if out := saidOf(got.body); got.status != 200 || !strings.HasPrefix(out, "Good day to you, dear reader.") || strings.Contains(out, "emotional") {
 		t.Errorf("%d said %q", got.status, out)
 	}
+	if a := got.header.Get("X-Evenhand-Action"); a != "" {
+		t.Errorf("action %q before anything was decided", a)
+	}
 	if n := len(ds); n < 3 || gjson.Get(ds[n-3], "choices.0.finish_reason").String() != "content_filter" || gjson.Get(ds[n-2], "error.code").String() != codeBlocked || ds[n-1] != "[DONE]" {
 		t.Errorf("ends with %v", ds)
 	}
@@ -425,6 +428,18 @@ func TestGateWithoutAnybody(t *testing.T) {
 		if got := s.do(PathChat, prompt("pay", "")); got.status != tc.status || gjson.Get(got.body, "error.code").String() != tc.code {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
+	}
+}
+
+// What a caller asks behind the path goes to the provider, too: Azure wants its api-version there.
+func TestQueryPasses(t *testing.T) {
+	p := newProvider(t, says(clean))
+	s := start(t, p.URL, nil)
+	if got := s.do(PathChat+"?api-version=preview&a=%20b", prompt("hi", "")); got.status != http.StatusOK {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if r, _ := p.last(); r.URL.RawQuery != "api-version=preview&a=%20b" || r.URL.Path != PathChat {
+		t.Errorf("asked %s", r.URL)
 	}
 }
 

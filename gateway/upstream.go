@@ -53,12 +53,14 @@ func (g *Gateway) pick(model string) (up *upstream, prefix string) {
 // Request headers that pass to every provider; prefixes end in '-'.
 var passes = []string{"Accept", "Content-Type", "User-Agent", "Idempotency-Key", "Tracestate", "Openai-", "X-Stainless-"}
 
-// request makes the provider's request. caller's key passes where none is held here.
-func (u *upstream) request(ctx context.Context, method, path string, body []byte, from http.Header, theirs bool) (*http.Request, error) {
+// request makes the provider's request of a caller's: its query passes, its key where none is held here.
+func (u *upstream) request(ctx context.Context, method, path string, body []byte, of *http.Request, theirs bool) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(u.BaseURL, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
+	r.URL.RawQuery = of.URL.RawQuery
+	from := of.Header
 	allowed := func(name, in string) bool {
 		in = http.CanonicalHeaderKey(in)
 		return name == in || strings.HasSuffix(in, "-") && strings.HasPrefix(name, in)
