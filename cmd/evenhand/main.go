@@ -12,8 +12,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	_ "time/tzdata" // schedules have time zones, and small images have no list of them
 
 	"github.com/alecthomas/kong"
@@ -104,6 +107,26 @@ func usage(err error) string {
 	return said + "\nTry: " + help
 }
 
+// decodeDuration reads a duration of Go, or days: 7d.
+func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
+	var s string
+	if err := ctx.Scan.PopValueInto("duration", &s); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n int64
+		if n, err = strconv.ParseInt(days, 10, 16); err == nil {
+			d = time.Duration(n) * 24 * time.Hour
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%q is no duration such as 90m, 24h or 7d", s)
+	}
+	target.SetInt(int64(d))
+	return nil
+}
+
 // run is main without the process around it: it returns the exit status. 0 ok, 1 failed, 2 usage or
 // settings, 3 a check found faults.
 func run(args []string, in io.Reader, out, errw io.Writer) int {
@@ -115,6 +138,7 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 	parser, err := kong.New(&c, kong.Name("evenhand"),
 		kong.Description("Audit what language models say: bias, safety, personal data.\n\nStart with:\n\n    evenhand up\n    evenhand emit examples/interactions.jsonl      in another terminal\n    evenhand rates"),
 		kong.Writers(out, errw), kong.Exit(func(code int) { exited = code }),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Vars{"version": banner()},
 		kong.BindTo(ctx, (*context.Context)(nil)), kong.Bind(&stdio{in, out, errw}))
 	if err != nil {

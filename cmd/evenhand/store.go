@@ -102,10 +102,43 @@ type figuresFlags struct {
 	storeFlags
 	Tenant string        `help:"Only this tenant; all when not given." placeholder:"NAME"`
 	Last   time.Duration `help:"Window that ends now." default:"168h"`
+	From   string        `help:"Window that begins then: a day (YYYY-MM-DD, UTC) or a time (RFC 3339); instead of --last." placeholder:"TIME"`
+	To     string        `help:"End of the window of --from, itself outside; now when not given." placeholder:"TIME"`
+}
+
+// window gives the asked one.
+func (f *figuresFlags) window(now time.Time) (w store.Window, err error) {
+	w = store.Window{From: now.Add(-f.Last), To: now.Add(time.Minute)}
+	if f.From == "" && f.To != "" {
+		return w, &settingsError{errors.New("--to: wants --from beside it")}
+	}
+	for _, end := range []struct {
+		flag, given string
+		at          *time.Time
+	}{{"--from", f.From, &w.From}, {"--to", f.To, &w.To}} {
+		if end.given == "" {
+			continue
+		}
+		day, err := time.Parse(time.DateOnly, end.given)
+		if err != nil {
+			day, err = time.Parse(time.RFC3339, end.given)
+		}
+		if err != nil {
+			return w, &settingsError{fmt.Errorf("%s: %q is neither a day such as 2026-10-01 nor a time such as 2026-10-01T08:00:00Z", end.flag, end.given)}
+		}
+		*end.at = day.UTC()
+	}
+	if !w.To.After(w.From) {
+		return w, &settingsError{errors.New("--to: is not after --from")}
+	}
+	return w, nil
 }
 
 // figures opens the store for them; the caller calls closing.
 func (f *figuresFlags) figures(c *cli) (figures *store.Figures, w store.Window, closing func(), err error) {
+	if w, err = f.window(time.Now()); err != nil {
+		return nil, w, nil, err
+	}
 	s, conn, err := f.open(c, engine.Reader)
 	if err != nil {
 		return nil, w, nil, err
@@ -115,8 +148,7 @@ func (f *figuresFlags) figures(c *cli) (figures *store.Figures, w store.Window, 
 	if f.Tenant != "" {
 		figures = &st.WithTenant(f.Tenant).Figures
 	}
-	now := time.Now()
-	return figures, store.Window{From: now.Add(-f.Last), To: now.Add(time.Minute)}, func() { _ = conn.Close() }, nil
+	return figures, w, func() { _ = conn.Close() }, nil
 }
 
 // none says that figures are of nothing.
@@ -125,7 +157,11 @@ func (f *figuresFlags) none() string {
 	if f.Tenant != "" {
 		of = fmt.Sprintf(" of tenant %q", f.Tenant)
 	}
-	return fmt.Sprintf("no interactions%s of the last %v are stored: --tenant wants the exact name, --last looks further back", of, f.Last)
+	when := fmt.Sprintf("of the last %v", f.Last)
+	if f.From != "" {
+		when = "of that time"
+	}
+	return fmt.Sprintf("no interactions%s %s are stored: --tenant wants the exact name, --last and --from look further back", of, when)
 }
 
 type ratesCmd struct {
@@ -141,7 +177,8 @@ Bias that a person confirms where nothing was found is not counted.
 
 Examples:
   evenhand rates
-  evenhand rates --tenant acme --last 24h --json`
+  evenhand rates --tenant acme --last 30d --json
+  evenhand rates --from 2026-10-01 --to 2026-11-01`
 }
 
 // Run prints rates and findings.
@@ -179,6 +216,8 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	printRates(std.out, rates, top, cmd.Min)
 	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without a response, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.Skipped, coverage.Rejected)
+	const minute = "2006-01-02 15:04"
+	fmt.Fprintf(std.out, "Window: %s to %s UTC\n", w.From.UTC().Format(minute), w.To.UTC().Format(minute))
 	if judged != (store.JudgeCoverage{}) {
 		fmt.Fprintf(std.out, "Judge: %d judged, %d failed, %d skipped for want of budget, %d abandoned; %d calls, %.4f USD\n", judged.Judged, judged.Failed, judged.Skipped, judged.Abandoned, judged.Calls, judged.CostUSD)
 	}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWindowOfFigures(t *testing.T) {
+	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	day := func(m time.Month, d int) time.Time { return time.Date(2026, m, d, 0, 0, 0, 0, time.UTC) }
+	for _, tc := range []struct {
+		flags    figuresFlags
+		from, to time.Time
+		fault    string
+	}{
+		{figuresFlags{Last: 24 * time.Hour}, now.Add(-24 * time.Hour), now.Add(time.Minute), ""},
+		{figuresFlags{Last: time.Hour, From: "2026-10-01", To: "2026-11-01"}, day(10, 1), day(11, 1), ""},
+		{figuresFlags{From: "2026-10-01T10:00:00+02:00"}, day(10, 1).Add(8 * time.Hour), now.Add(time.Minute), ""},
+		{figuresFlags{From: "2026-11-01", To: "2026-10-01"}, now, now, "--to"},
+		{figuresFlags{To: "2026-10-01"}, now, now, "--from"},
+		{figuresFlags{From: "October"}, now, now, `--from: "October"`},
+	} {
+		w, err := tc.flags.window(now)
+		if tc.fault != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.fault) {
+				t.Errorf("%+v: %v", tc.flags, err)
+			}
+			continue
+		}
+		if err != nil || !w.From.Equal(tc.from) || !w.To.Equal(tc.to) {
+			t.Errorf("%+v: %v %v", tc.flags, w, err)
+		}
+	}
+}
+
+// Durations of flags may be days.
+func TestDays(t *testing.T) {
+	for arg, want := range map[string]string{"7d": "", "36h": "", "xd": "is no duration such as 90m, 24h or 7d", "1w": "is no duration"} {
+		var out, errw bytes.Buffer
+		if run([]string{"rates", "--data-dir", t.TempDir(), "--last", arg}, strings.NewReader(""), &out, &errw); (want != "") != strings.Contains(errw.String(), "is no duration") || !strings.Contains(errw.String(), want) {
+			t.Errorf("%s: %s", arg, errw.String())
+		}
+	}
+}
