@@ -247,7 +247,7 @@ func remediationJob(s settings, r *remedy) jobs.Job {
 func tracker(ctx context.Context, s settings) diagnosis {
 	const what = "tracker"
 	if !s.tracks() {
-		return diagnosis{"ok", what, "none is set up: breaches are recorded and nobody gets an issue; see docs/linear.md"}
+		return diagnosis{"ok", what, "these settings name none: a process that runs with them records breaches, and nobody gets an issue; see docs/linear.md"}
 	}
 	says := ""
 	if s.Linear.APIKey != "" {
