@@ -81,8 +81,15 @@ type Interaction struct {
 
 // Stored gives what is stored of a text: its first TextBytes bytes, cut at a code point.
 func (in *Interaction) Stored(text string) string {
-	n := in.TextBytes
-	if n == 0 || len(text) <= n {
+	if in.TextBytes == 0 {
+		return text
+	}
+	return Clip(text, in.TextBytes)
+}
+
+// Clip cuts a text to at most n bytes without splitting a code point.
+func Clip(text string, n int) string {
+	if len(text) <= n {
 		return text
 	}
 	for n > 0 && !utf8.RuneStart(text[n]) {

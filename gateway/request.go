@@ -38,7 +38,7 @@ func (q *request) usage() bool {
 // readRequest checks that a body can be read in one way only: JSON of one meaning, without names that a
 // provider might take for others than we do.
 func readRequest(body []byte, texts string) (*request, *fault) {
-	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")) // of a file
+	body = bytes.TrimPrefix(body, ingest.Mark) // of a file
 	fields, f := object(body, maxDepth, "")
 	if f != nil {
 		return nil, f

@@ -67,7 +67,7 @@ func (st *state) cut(in *audit.Interaction) {
 	}
 	for _, s := range [...]*string{&in.Query, &in.SanitizedPrompt, &in.ErrorMessage} {
 		if len(*s) > limit {
-			*s = strings.Clone(clip(*s, limit))
+			*s = strings.Clone(audit.Clip(*s, limit))
 			in.Truncated = true
 		}
 	}

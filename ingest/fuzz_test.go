@@ -128,7 +128,7 @@ func FuzzDecode(f *testing.F) {
 }
 
 func differential(t *testing.T, b []byte, in *audit.Interaction, rej *audit.Rejected) {
-	b = bytes.TrimPrefix(b, mark)
+	b = bytes.TrimPrefix(b, Mark)
 	valid := json.Valid(b) && utf8.Valid(b)
 	if !valid {
 		if in != nil || rej.Reason != BadJSON && rej.Reason != InvalidUTF8 && rej.Reason != TooDeep {

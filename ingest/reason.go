@@ -2,7 +2,8 @@ package ingest
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/audit"
 )
 
 // Codes of faults. A rejected message carries the code of its first fault as its reason.
@@ -52,7 +53,7 @@ func detail(faults []Fault) string {
 		s := f.String()
 		if b.Len()+len(s)+2+len(more) > maxDetail {
 			if i == 0 {
-				return clip(s, maxDetail)
+				return audit.Clip(s, maxDetail)
 			}
 			b.WriteString(more)
 			break
@@ -63,15 +64,4 @@ func detail(faults []Fault) string {
 		b.WriteString(s)
 	}
 	return b.String()
-}
-
-// clip cuts s to at most n bytes without splitting a code point.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

@@ -57,8 +57,8 @@ func (st *state) fault(field, code, message string) {
 	}
 }
 
-// mark may stand before JSON that comes from files: RFC 8259, section 8.1, lets readers pass it over.
-var mark = []byte("\xef\xbb\xbf")
+// Mark may stand before JSON that comes from files: RFC 8259, section 8.1, lets readers pass it over.
+var Mark = []byte("\xef\xbb\xbf")
 
 // parse fills st.values; on a fault it says false.
 func (st *state) parse(b []byte) bool {
@@ -66,7 +66,7 @@ func (st *state) parse(b []byte) bool {
 		st.fault("", TooLarge, fmt.Sprintf("the event has %d bytes; at most %d are taken", len(b), st.d.limits.Message))
 		return false
 	}
-	v, code, at := st.value(bytes.TrimPrefix(b, mark))
+	v, code, at := st.value(bytes.TrimPrefix(b, Mark))
 	switch code {
 	case "":
 	case InvalidUTF8:

@@ -3,13 +3,15 @@ package ingest
 import (
 	"slices"
 	"strconv"
+
+	"github.com/evenhand/evenhand/audit"
 )
 
 func shown(key []byte) string { return Shown(string(key)) }
 
 // Shown gives a name that the sender chose in a form fit for messages: quoted where needed, bounded.
 func Shown(key string) string {
-	s := clip(key, maxName)
+	s := audit.Clip(key, maxName)
 	if q := strconv.Quote(s); q != `"`+s+`"` || s == "" {
 		return q
 	}

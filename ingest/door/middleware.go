@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/internal/reply"
 )
 
@@ -119,7 +120,7 @@ func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
 	case err != nil:
 		return nil, reply.NewFault(http.StatusBadRequest, reply.BadRequest, "the body broke off, or did not come in time", nil)
 	}
-	if rest, ok := bytes.CutPrefix(body, []byte("\xef\xbb\xbf")); ok && len(rest) > 0 && (rest[0] == '{' || rest[0] == '[') {
+	if rest, ok := bytes.CutPrefix(body, ingest.Mark); ok && len(rest) > 0 && (rest[0] == '{' || rest[0] == '[') {
 		body = rest // JSON of a file
 	}
 	_ = conn.SetReadDeadline(time.Time{}) // the server reads on, to see the caller leave
