@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/evenhand/evenhand/internal/llm/llmtest"
@@ -17,9 +18,14 @@ func rated(a llmtest.Asked) llmtest.Reply {
 // The hybrid evaluator asks the configured model, or a caller's with the caller's key; personal data stay here.
 func TestEvaluateAsksAModel(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
-	var asked []llmtest.Asked
+	var (
+		mu    sync.Mutex // both sides are asked at once
+		asked []llmtest.Asked
+	)
 	server := func(key string) string {
 		return "judge.base_url=" + llmtest.NewFunc(t, llmtest.Config{Key: key}, func(_ int, a llmtest.Asked) llmtest.Reply {
+			mu.Lock()
+			defer mu.Unlock()
 			asked = append(asked, a)
 			return rated(a)
 		}).Listen()
