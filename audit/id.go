@@ -86,6 +86,15 @@ func NewID(t time.Time) ID {
 	return id
 }
 
+// EventID gives the id of the event that a tenant's producer calls name. A UUID is the id itself; from any other
+// name it is derived, and given is that name.
+func EventID(tenant, name string) (id ID, given string) {
+	if id, err := ParseID(name); err == nil {
+		return id, ""
+	}
+	return DeriveID(tenant, name), name
+}
+
 // namespace is Evenhand's own UUID namespace for derived (version 5) IDs; it never changes.
 var namespace = ID{0x3b, 0x1c, 0x5e, 0x0a, 0x6d, 0x5f, 0x4e, 0x0b, 0x9c, 0x1d, 0x65, 0x76, 0x65, 0x6e, 0x68, 0x64}
 

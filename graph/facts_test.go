@@ -132,6 +132,7 @@ func TestFaultsNameTheField(t *testing.T) {
 		{`query { llmInteractionAudits(pagination: {offset: -1}) { id } }`, "", "pagination.offset: -1"},
 		{`query { llmInteractionAudits(pagination: {offset: 10001}) { id } }`, "", "pagination.offset: 10001"},
 		{`query { llmInteractionAudits(filter: {llmModel: ""}) { id } }`, "", "filter.llmModel: empty"},
+		{`query { llmInteractionAudits(filter: {eventId: "00000000-0000-0000-0000-000000000000"}) { id } }`, "", "filter.eventId: names no event"},
 		{`query { llmInteractionAudits(filter: {domain: "law"}) { id } }`, "", "filter.domain: want one of general, hr"},
 		{`query { llmInteractionAudits(filter: {biasAnalysisStatus: "fine"}) { id } }`, "", "filter.biasAnalysisStatus: want one of pending"},
 		{`query { llmInteractionAudits(filter: {action: "warm"}) { id } }`, "", "filter.action: want one of none"},

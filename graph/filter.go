@@ -95,6 +95,11 @@ func where(p *auth.Principal, in *generated.LlmInteractionAuditFilterInput) (f s
 	if f.TraceID != "" && !audit.ValidTraceID(f.TraceID) {
 		return f, invalid("filter.traceId", "want 32 lower-case hexadecimal digits, not all zero")
 	}
+	if in.EventID != nil {
+		if f.EventID, _ = audit.EventID(p.Tenant, *in.EventID); *in.EventID == "" || f.EventID.IsZero() {
+			return f, invalid("filter.eventId", "names no event; leave it out to see all")
+		}
+	}
 	f.BiasDetected, f.HumanReviewed, f.Flagged, f.Unsafe, f.Gated, f.Effective = in.BiasDetected, in.HumanReviewed, in.Flagged, in.Unsafe, in.Gated, in.EffectiveBias
 	if in.MinSeverity != nil {
 		f.MinSeverity = in.MinSeverity.Level()

@@ -46,6 +46,8 @@ func conditions(said map[audit.ID]string) []condition {
 		is("domain", "hr", func(i in, _ vd) bool { return i.Domain == audit.HR }),
 		is("application", "desk", func(i in, _ vd) bool { return i.Application == "desk" }),
 		is("traceId", fmt.Sprintf("%032x", 22), func(i in, _ vd) bool { return i.TraceID == fmt.Sprintf("%032x", 22) }),
+		is("eventId", "22", func(i in, _ vd) bool { return i.GivenID == "22" }),
+		is("eventId", audit.DeriveID("acme", "22").String(), func(i in, _ vd) bool { return i.GivenID == "22" }),
 		is("flagged", true, func(_ in, v vd) bool { return v.Flagged }),
 		is("flagged", false, func(_ in, v vd) bool { return !v.Flagged }),
 		is("unsafe", true, func(_ in, v vd) bool { return v.Unsafe }),

@@ -141,7 +141,7 @@ func sample(tenant string, i int) audit.Record {
 	pick := func(of ...string) string { return of[i%len(of)] }
 	at := noon.Add(-time.Duration(i) * time.Minute)
 	in := &audit.Interaction{
-		ID: audit.DeriveID(tenant, fmt.Sprint(i)), Tenant: tenant, Time: at, TraceID: fmt.Sprintf("%032x", i+1),
+		ID: audit.DeriveID(tenant, fmt.Sprint(i)), GivenID: fmt.Sprint(i), Tenant: tenant, Time: at, TraceID: fmt.Sprintf("%032x", i+1),
 		Application: pick("crm", "desk"), Domain: audit.Domains[i%len(audit.Domains)], Provider: pick("openai", "anthropic", "mistral"), Model: pick("m-0", "m-1", "m-2", "m-3"),
 		UserID: pick("u-0", "u-1", "u-2", "u-3", "u-4", "u-5", "u-6"), UserEmail: "u@example.org", UserRole: "clerk",
 		QueryContext: `{"step":1}`, Query: "Should we hire her?", Prompt: "Be brief.\n\nShould we hire her?",

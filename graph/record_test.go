@@ -21,7 +21,7 @@ import (
 const everything = `id tenantId userId userEmail userRole queryContext originalQuery llmProvider llmModel sanitizedPrompt llmResponse
 	promptTokens responseTokens estimatedCostUsd redactionSummary sensitivityScore containedPii containedProprietary containedCustomerData
 	status errorMessage logTimestamp biasDetected biasType biasScore biasConfidenceScore mitigationAction biasReportSummary humanReviewed
-	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus textState flagged unsafe gated action severity domain application traceId kinds
+	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus textState flagged unsafe gated action severity domain application traceId givenId kinds
 	findings { kind rule ruleVersion characteristic severity score confidence side start end evidence analyzer }
 	verdicts { id analyzer version status reason current biasDetected biasType biasScore confidence flagged action at durationMs findings { kind evidence } }
 	reviews { id reviewer decision tags notes at }
@@ -132,7 +132,11 @@ func TestRecordEqualsTheView(t *testing.T) {
 	bare.Verdict.Status, bare.Verdict.Findings = audit.Skipped, nil
 	f.write(append(records, plain, structured, bare)...)
 	for i := range 18 {
-		f.same(sample("acme", i).Interaction.ID)
+		id := sample("acme", i).Interaction.ID
+		f.same(id)
+		if given := f.one(admin, id, "givenId")["givenId"]; given != fmt.Sprint(i) {
+			f.Errorf("the producer's id of the %d-th: %v", i, given)
+		}
 	}
 	gone := sample("acme", 0).Interaction
 	f.run("ALTER TABLE {{db}}.interaction_texts DROP PARTITION ('std', '" + gone.Time.Format("2006-01-02") + "')")

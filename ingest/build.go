@@ -167,9 +167,7 @@ func (st *state) setID(in *audit.Interaction, h headers, o audit.Origin) (id aud
 	var err error
 	switch {
 	case given != "":
-		if id, err = audit.ParseID(given); err != nil {
-			id, in.GivenID = audit.DeriveID(in.Tenant, given), given
-		}
+		id, in.GivenID = audit.EventID(in.Tenant, given)
 	case len(h.eventID) > 0:
 		if id, err = audit.ParseID(string(h.eventID)); err != nil {
 			st.fault("header "+HeaderEventID, BadValue, "wants a UUID")

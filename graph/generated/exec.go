@@ -211,6 +211,7 @@ type ComplexityRoot struct {
 		Findings              func(childComplexity int) int
 		Flagged               func(childComplexity int) int
 		Gated                 func(childComplexity int) int
+		GivenID               func(childComplexity int) int
 		HumanBiasTag          func(childComplexity int) int
 		HumanReviewed         func(childComplexity int) int
 		ID                    func(childComplexity int) int
@@ -1156,6 +1157,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LlmInteractionAudit.Gated(childComplexity), true
+	case "LlmInteractionAudit.givenId":
+		if e.ComplexityRoot.LlmInteractionAudit.GivenID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LlmInteractionAudit.GivenID(childComplexity), true
 	case "LlmInteractionAudit.humanBiasTag":
 		if e.ComplexityRoot.LlmInteractionAudit.HumanBiasTag == nil {
 			break
@@ -2138,6 +2145,8 @@ type LlmInteractionAudit {
   domain: String!
   application: String
   traceId: String!
+  "The id that the producer gave, where it is no UUID."
+  givenId: String
   "Kinds of all findings in the response, keys of the taxonomy."
   kinds: [String!]!
   "Findings of the current verdicts."
@@ -2220,6 +2229,8 @@ input LlmInteractionAuditFilterInput {
   domain: String
   application: String
   traceId: String
+  "The event's id, or the id that its producer gave it."
+  eventId: ID
   flagged: Boolean
   unsafe: Boolean
   gated: Boolean
@@ -3852,6 +3863,8 @@ func (ec *executionContext) fieldContext_Breach_interactions(_ context.Context, 
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -5290,6 +5303,8 @@ func (ec *executionContext) fieldContext_Gate_interaction(_ context.Context, fie
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -7707,6 +7722,35 @@ func (ec *executionContext) fieldContext_LlmInteractionAudit_traceId(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _LlmInteractionAudit_givenId(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_LlmInteractionAudit_givenId,
+		func(ctx context.Context) (any, error) {
+			return obj.GivenID(ctx)
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_LlmInteractionAudit_givenId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LlmInteractionAudit",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LlmInteractionAudit_kinds(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8170,6 +8214,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditConnection_nodes(_ c
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -8394,6 +8440,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditEdge_node(_ context.
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -8550,6 +8598,8 @@ func (ec *executionContext) fieldContext_Mutation_createLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -8711,6 +8761,8 @@ func (ec *executionContext) fieldContext_Mutation_updateLlmInteractionAuditBias(
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -8872,6 +8924,8 @@ func (ec *executionContext) fieldContext_Mutation_recordBiasReview(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -9033,6 +9087,8 @@ func (ec *executionContext) fieldContext_Mutation_revealLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -9540,6 +9596,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudit(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -9701,6 +9759,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudits(ctx context.
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -10789,6 +10849,8 @@ func (ec *executionContext) fieldContext_Subscription_flagged(ctx context.Contex
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
 				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
 			case "kinds":
 				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
 			case "findings":
@@ -13759,7 +13821,7 @@ func (ec *executionContext) unmarshalInputLlmInteractionAuditFilterInput(ctx con
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"tenantId", "userId", "llmProvider", "llmModel", "sensitivityScore", "biasDetected", "humanReviewed", "logTimestampStart", "logTimestampEnd", "domain", "application", "traceId", "flagged", "unsafe", "gated", "effectiveBias", "biasType", "kind", "minSeverity", "minBiasScore", "minConfidence", "biasAnalysisStatus", "status", "action"}
+	fieldsInOrder := [...]string{"tenantId", "userId", "llmProvider", "llmModel", "sensitivityScore", "biasDetected", "humanReviewed", "logTimestampStart", "logTimestampEnd", "domain", "application", "traceId", "eventId", "flagged", "unsafe", "gated", "effectiveBias", "biasType", "kind", "minSeverity", "minBiasScore", "minConfidence", "biasAnalysisStatus", "status", "action"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -13850,6 +13912,13 @@ func (ec *executionContext) unmarshalInputLlmInteractionAuditFilterInput(ctx con
 				return it, err
 			}
 			it.TraceID = data
+		case "eventId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("eventId"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.EventID = data
 		case "flagged":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("flagged"))
 			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
@@ -16139,6 +16208,39 @@ func (ec *executionContext) _LlmInteractionAudit(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "givenId":
+			field := field
+
+			innerFunc := func(ctx context.Context, _ *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._LlmInteractionAudit_givenId(ctx, field, obj)
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "kinds":
 			out.Values[i] = ec._LlmInteractionAudit_kinds(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

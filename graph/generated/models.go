@@ -111,9 +111,11 @@ type LlmInteractionAuditFilterInput struct {
 	Domain          *string    `json:"domain,omitempty"`
 	Application     *string    `json:"application,omitempty"`
 	TraceID         *string    `json:"traceId,omitempty"`
-	Flagged         *bool      `json:"flagged,omitempty"`
-	Unsafe          *bool      `json:"unsafe,omitempty"`
-	Gated           *bool      `json:"gated,omitempty"`
+	// The event's id, or the id that its producer gave it.
+	EventID *string `json:"eventId,omitempty"`
+	Flagged *bool   `json:"flagged,omitempty"`
+	Unsafe  *bool   `json:"unsafe,omitempty"`
+	Gated   *bool   `json:"gated,omitempty"`
 	// biasDetected and what reviewers made of it.
 	EffectiveBias *bool `json:"effectiveBias,omitempty"`
 	// A key of the taxonomy among biasType; an unknown one is refused with the nearest known.

@@ -146,6 +146,11 @@ func (a *Audit) ContainedCustomerData(ctx context.Context) (*bool, error) {
 	return known3(in.ContainedCustomerData), err
 }
 
+func (a *Audit) GivenID(ctx context.Context) (*string, error) {
+	in, err := a.facts(ctx)
+	return ptr(in.GivenID), err
+}
+
 // The texts.
 
 func (a *Audit) UserID(ctx context.Context) (*string, error) {
