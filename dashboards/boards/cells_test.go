@@ -44,9 +44,10 @@ func demo(now time.Time) (out []cell) {
 				c.dim, c.value, c.severity, c.n, c.k, c.cost = dim, value, severity, n, k, cost
 				out = append(out, c)
 			}
-			add("all", "", 0, n, n+uint64(i%4), int64(n)*1500)
+			add("all", "", 0, n, n+uint64(i%4)+50, int64(n)*1500)
 			add("status", "done", 0, 0, n, 0)
 			add("status", "failed", 0, 0, uint64(i%4), 0)
+			add("status", "skipped", 0, 0, 50, 0)
 			add("outcome", "detected", 0, 0, uint64(9+i%5+j), 0)
 			add("outcome", "flagged", 0, 0, uint64(4+j), 0)
 			add("outcome", "unsafe", 0, 0, uint64(1+i%2), 0)

@@ -1,3 +1,3 @@
-SELECT sum(analysed) / sum(counted) AS coverage
-FROM {{rolled "all"}}
-HAVING sum(counted) > 0
+SELECT sum(analysed) / (sumIf(counted, dim = 'all') - sumIf(counted, dim = 'status')) AS coverage
+FROM {{rolledWhere "value IN ('', 'skipped')" "all" "status"}}
+HAVING sumIf(counted, dim = 'all') > sumIf(counted, dim = 'status')
