@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -81,19 +82,37 @@ func must(t *testing.T, stdin string, args ...string) string {
 	return r.out
 }
 
+// output is what a process said so far.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
 // up is a running `evenhand up` in a process of its own.
 type up struct {
 	t    *testing.T
 	dir  string
 	cmd  *exec.Cmd
-	log  *bytes.Buffer
+	log  *output
 	done chan struct{}
 	running
 }
 
 func startUp(t *testing.T, dir string, args ...string) *up {
 	t.Helper()
-	u := &up{t: t, dir: dir, log: &bytes.Buffer{}, done: make(chan struct{})}
+	u := &up{t: t, dir: dir, log: &output{}, done: make(chan struct{})}
 	_ = os.Remove(runningFile(dir))
 	u.cmd = exec.Command(os.Args[0], append([]string{"up", "--data-dir", dir, "--http", "127.0.0.1:0"}, args...)...)
 	u.cmd.Stdout, u.cmd.Stderr, u.cmd.Env = u.log, u.log, environment(t)
