@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -94,10 +95,14 @@ func Show(g *audit.HumanGate, texts bool) Gate {
 
 // causes are why nobody was asked.
 var causes = map[string]string{
-	causeNobody: "nobody is set up to be asked: no approvers (gates.approvers), no webhook (gates.webhook.url), no callback",
+	causeNobody:  "nobody is set up to be asked: no approvers (gates.approvers), no webhook (gates.webhook.url), no callback",
+	causeTooMany: fmt.Sprintf("more than %d different texts matched, too many for a person to see", maxMatches),
 }
 
-const causeNobody = "nobody"
+const (
+	causeNobody  = "nobody"
+	causeTooMany = "too_many"
+)
 
 // decision is the answer of a gate that is decided.
 func decision(g *audit.HumanGate) Decision {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func TestGates(t *testing.T) {
 		tenant string
 		run    func(*testing.T, *world)
 	}{
-		{"contract", contract}, {"names", namesAndOrder}, {"restart", restart}, {"sweep", sweep}, {"pages", pages}, {"answers", whoMayAnswer}, {"announced", announced},
+		{"contract", contract}, {"names", namesAndOrder}, {"all", allIsShown}, {"restart", restart}, {"sweep", sweep}, {"pages", pages}, {"answers", whoMayAnswer}, {"announced", announced},
 		{"streamed", streamed}, {"dropped", dropped}, {"race", sixteenDeciders},
 	} {
 		t.Run(part.tenant, func(t *testing.T) { part.run(t, w.on(t, part.tenant)) })
@@ -78,6 +79,28 @@ func contract(t *testing.T, w *world) {
 	p := w.start(asking(), nil)
 	if g, err := p.Get(t.Context(), w.tenant, w.open(p, w.transfer())); err != nil || g.Expires.Sub(g.Opened) != 5*time.Minute {
 		t.Errorf("the default is 5 minutes: %+v %v", g, err)
+	}
+}
+
+// A person sees all that matched, or is not asked: places that say the same are one, more than a hundred that differ are denied.
+func allIsShown(t *testing.T, w *world) {
+	p := w.start(asking(), nil)
+	r := w.transfer()
+	r.Matches = nil
+	for i := range 150 {
+		r.Matches = append(r.Matches, gates.Match{Rule: r.Rule, Text: "pay $1", Side: audit.Output, Span: audit.Span{Start: uint32(10 * i), End: uint32(10*i + 6)}})
+	}
+	r.Matches = append(r.Matches, gates.Match{Rule: r.Rule, Text: "transfer $1,000,000", Side: audit.Output, Span: audit.Span{Start: 1500, End: 1519}},
+		gates.Match{Rule: r.Rule, Text: strings.Repeat("ä", 5000), Side: audit.Output, Span: audit.Span{Start: 2000, End: 7000}})
+	g, err := p.Get(t.Context(), w.tenant, w.open(p, r))
+	if err != nil || g.State != audit.GateOpen || len(g.Matches) != 3 || g.Matches[1].Text != "transfer $1,000,000" || !strings.HasSuffix(g.Matches[2].Text, "ä… [2952 more characters]") {
+		t.Errorf("%+v %v", g, err)
+	}
+	for i := range r.Matches {
+		r.Matches[i].Text = fmt.Sprint("pay $", i)
+	}
+	if d := w.wait(p, w.open(p, r)); d.Approved || d.Reason != "denied" || !strings.Contains(d.Detail, "more than 100 different texts") {
+		t.Errorf("%+v", d)
 	}
 }
 

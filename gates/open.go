@@ -11,7 +11,7 @@ import (
 
 // Open implements [Gates]. The gate is stored when it returns.
 func (s *Service) Open(ctx context.Context, r Request) (audit.ID, error) {
-	g, err := r.gate(s.cfg, s.Now())
+	g, all, err := r.gate(s.cfg, s.Now())
 	if err != nil {
 		return audit.ID{}, err
 	}
@@ -29,8 +29,15 @@ func (s *Service) Open(ctx context.Context, r Request) (audit.ID, error) {
 		return audit.ID{}, err
 	}
 	s.Observer.Gate("opened")
-	if !s.asks() {
-		_, err := s.settle(ctx, g, audit.ID{}, said{State: audit.GateDenied, Cause: causeNobody})
+	var why string
+	switch {
+	case !s.asks():
+		why = causeNobody
+	case !all:
+		why = causeTooMany
+	}
+	if why != "" {
+		_, err := s.settle(ctx, g, audit.ID{}, said{State: audit.GateDenied, Cause: why})
 		return g.ID, err
 	}
 	s.news.tell()

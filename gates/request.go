@@ -47,14 +47,15 @@ type Request struct {
 }
 
 const (
-	maxMatches = 100
+	maxMatches = 100     // that are shown; who would have to look at more is not asked
 	maxText    = 4 << 10 // bytes of one matched text; the rest is cut off
 	maxField   = 256     // bytes of provider, method and the like
 	maxPattern = 4 << 10 // bytes
 )
 
-// gate checks a request and makes the gate of it.
-func (r *Request) gate(c Config, now time.Time) (*audit.HumanGate, error) {
+// gate checks a request and makes the gate of it. all is false where more matched than is shown to a person, who then cannot approve it:
+// of places that say the same one stands for all.
+func (r *Request) gate(c Config, now time.Time) (g *audit.HumanGate, all bool, err error) {
 	ms := slices.Clone(r.Matches)
 	if len(ms) == 0 {
 		ms = []Match{{Rule: r.Rule, Text: r.MatchedText, Side: audit.Output}}
@@ -68,6 +69,9 @@ func (r *Request) gate(c Config, now time.Time) (*audit.HumanGate, error) {
 		errs = append(errs, errors.New("tenant: is not a tenant's name"))
 	}
 	if len(ms) > maxMatches {
+		ms = different(ms)
+	}
+	if all = len(ms) <= maxMatches; !all {
 		ms = ms[:maxMatches]
 	}
 	for i := range ms {
@@ -75,17 +79,20 @@ func (r *Request) gate(c Config, now time.Time) (*audit.HumanGate, error) {
 		if m.Rule.ID == "" || len(m.Rule.ID) > maxField || len(m.Rule.Pattern) > maxPattern || len(m.Rule.Description) > maxPattern || len(m.Rule.Category) > maxField {
 			errs = append(errs, fmt.Errorf("rule: of match %d has no id, or one of its fields is too long", i))
 		}
-		m.Text = cut(m.Text, maxText)
+		if whole := m.Text; len(whole) > maxText {
+			m.Text = cut(whole, maxText)
+			m.Text += fmt.Sprintf("… [%d more characters]", utf8.RuneCountInString(whole[len(m.Text):]))
+		}
 	}
 	timeout := cmp.Or(r.Timeout, c.Timeout)
 	if timeout < 0 || timeout > maxTimeout {
 		errs = append(errs, fmt.Errorf("timeout: %v is not in 1ms..24h", r.Timeout))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, audit.E("gates: open", audit.KindInvalid, err)
+		return nil, false, audit.E("gates: open", audit.KindInvalid, err)
 	}
 	now = now.UTC().Truncate(time.Millisecond)
-	g := &audit.HumanGate{
+	g = &audit.HumanGate{
 		ID: r.ID, Tenant: r.Tenant, Event: r.Interaction, Matches: ms, Provider: cut(r.Provider, maxField), Method: cut(r.Method, maxField), TraceID: cut(r.TraceID, maxField),
 		Model: cut(r.Model, maxField), Application: cut(r.Application, maxField), Requester: cut(r.Requester, maxField), User: cut(r.User, maxText),
 		At: r.Timestamp.UTC().Truncate(time.Millisecond), Opened: now, Expires: now.Add(max(timeout, time.Millisecond)), State: audit.GateOpen,
@@ -96,7 +103,23 @@ func (r *Request) gate(c Config, now time.Time) (*audit.HumanGate, error) {
 	if r.Timestamp.IsZero() || g.At.Year() < 1970 || g.At.Year() > 2200 {
 		g.At = now
 	}
-	return g, nil
+	return g, all, nil
+}
+
+// different leaves out what says the same as a match before it.
+func different(ms []Match) (out []Match) {
+	type what struct {
+		rule Rule
+		side audit.Side
+		text string
+	}
+	seen := map[what]bool{}
+	for _, m := range ms {
+		if w := (what{m.Rule, m.Side, m.Text}); !seen[w] {
+			seen[w], out = true, append(out, m)
+		}
+	}
+	return out
 }
 
 // cut keeps the start of a text, at most n bytes, whole characters.

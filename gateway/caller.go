@@ -12,8 +12,9 @@ const KeyHeader = "X-Evenhand-Key"
 
 // caller is who calls and whether what else the request shows is for the provider.
 type caller struct {
-	tenant string
-	theirs bool // Authorization (or the upstream's key header) is the provider's
+	tenant  string
+	subject string // as package auth names callers
+	theirs  bool   // Authorization (or the upstream's key header) is the provider's
 }
 
 // admit tells our credential from the provider's and lets the caller in.
@@ -54,6 +55,6 @@ func (g *Gateway) admit(r *http.Request) (caller, *fault) {
 	if err != nil {
 		return c, denied(err)
 	}
-	c.tenant = p.Tenant
+	c.tenant, c.subject = p.Tenant, p.Subject
 	return c, nil
 }

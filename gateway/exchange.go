@@ -49,7 +49,7 @@ type exchange struct {
 
 	action   string
 	judged   [2]*judged // of the prompt, of the response
-	approved map[string]bool
+	approved map[approval]bool
 	gate     audit.ID // the last that was opened
 	refusal  string   // why a person's approval is not there: timeout or denied
 
@@ -66,7 +66,7 @@ type exchange struct {
 // serve answers one call.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	now := g.Now().UTC()
-	x := &exchange{g: g, w: w, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[string]bool{}}
+	x := &exchange{g: g, w: w, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[approval]bool{}}
 	defer x.finish()
 	if f := x.run(r.Context()); f != nil {
 		x.refuse(f)

@@ -122,14 +122,28 @@ func (x *exchange) interaction(p *call.Part) (*audit.Interaction, error) {
 	return in, nil
 }
 
-// approve opens a gate for what no person has approved yet, and waits.
+// approval is what a person said yes to: this match of this rule at this place, and nothing else.
+type approval struct {
+	rule string
+	side audit.Side
+	at   audit.Span
+	text string // [text]
+}
+
+// matches are what a decision asks a person about.
+func (j *judged) matches() (all []approval) {
+	for _, m := range j.decision.Request(j.in, "", time.Time{}).Matches {
+		all = append(all, approval{m.Rule.ID, m.Side, m.Span, m.Text})
+	}
+	return all
+}
+
+// approve opens a gate for what no person has approved yet, and waits. The windows of a stream are judged with all that came before them:
+// what a person has seen is not asked about again.
 func (x *exchange) approve(ctx context.Context, j *judged, alive func()) *fault {
 	x.action = string(guard.Gate)
-	fresh := false
-	for _, f := range j.decision.Gate.Findings {
-		fresh = fresh || !x.approved[f.Rule]
-	}
-	if !fresh {
+	matches := j.matches()
+	if !slices.ContainsFunc(matches, func(m approval) bool { return !x.approved[m] }) {
 		return nil
 	}
 	began := x.g.Now()
@@ -152,8 +166,8 @@ func (x *exchange) approve(ctx context.Context, j *judged, alive func()) *fault 
 	}
 	j.decision.Decided(d)
 	if d.Approved {
-		for _, f := range j.decision.Gate.Findings {
-			x.approved[f.Rule] = true
+		for _, m := range matches {
+			x.approved[m] = true
 		}
 		return nil
 	}
@@ -171,7 +185,9 @@ func (x *exchange) ask(ctx context.Context, j *judged, alive func()) (guard.Gate
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, x.g.cfg.GateWait)
 	defer cancel()
-	id, err := x.g.Gates.Open(ctx, j.decision.Request(j.in, x.kind.method(), x.g.Now()))
+	request := j.decision.Request(j.in, x.kind.method(), x.g.Now())
+	request.Requester = x.caller.subject
+	id, err := x.g.Gates.Open(ctx, request)
 	if err != nil {
 		return guard.GateDecision{}, err
 	}

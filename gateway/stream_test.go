@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -385,6 +386,46 @@ func TestGate(t *testing.T) {
 		}
 		if e := s.event(); e["status"] != tc.status || e["response"] != wire {
 			t.Errorf("%s: event %v", name, e)
+		}
+	}
+}
+
+// An approval holds for the match that was shown: what the same rule matches later is another, in the answer and in later windows of it. Who
+// calls is named, so that they cannot answer.
+func TestApprovalsAreOfMatches(t *testing.T) {
+	later := strings.Repeat("All is well. ", 200) + "Then I will transfer $1,000,000 to account 8."
+	for name, tc := range map[string]struct {
+		body  string
+		serve http.HandlerFunc
+		want  []string
+	}{
+		"prompt and answer": {prompt("transfer $5 to account 7", ""), says(wire), []string{"transfer $5", "transfer $5,000"}},
+		"windows":           {prompt("pay", streamed), streams("\n", pieces(wire+" "+later)...), []string{"transfer $5,000", "transfer $5,000|transfer $1,000,000"}},
+	} {
+		who := &person{answer: make(chan guard.GateDecision, 9)}
+		s := start(t, newProvider(t, tc.serve).URL, func(c *Config, d *Deps) {
+			gated(who)(c, d)
+			c.Guard.Check, c.Stream, c.WindowBytes = string(guard.Both), StreamWindow, 16
+		})
+		for range 9 {
+			who.answer <- guard.GateDecision{Approved: true}
+		}
+		if got := s.do(PathChat, tc.body); got.status != 200 {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
+		var asked []string
+		for _, a := range who.asked {
+			var texts []string
+			for _, m := range a.Matches {
+				texts = append(texts, m.Text)
+			}
+			asked = append(asked, strings.Join(texts, "|"))
+			if a.Requester != "anonymous" {
+				t.Errorf("%s: asked by %q", name, a.Requester)
+			}
+		}
+		if !slices.Equal(asked, tc.want) {
+			t.Errorf("%s: asked about %q, want %q", name, asked, tc.want)
 		}
 	}
 }

@@ -89,8 +89,9 @@ func (d *Decision) Answer(in *audit.Interaction, gate audit.ID, audited bool, to
 		Findings: []Finding{}, Versions: Versions{d.RuleSet}, Analysis: Analysis{d.Verdict.Status, d.Verdict.Reason, d.Verdict.FailedBy},
 		Error: errorOf(d.Err(in)), Judge: d.Judged.answer(in), HITLGateTriggered: d.Gate != nil, Audited: audited, Duration: float64(took.Microseconds()) / 1000,
 	}
+	texts := in.Evidence()
 	for _, f := range d.Findings() {
-		a.Findings = append(a.Findings, findingOf(f, in))
+		a.Findings = append(a.Findings, findingOf(f, texts))
 	}
 	if d.Gate != nil {
 		r := d.Request(in, "", time.Time{})
@@ -102,10 +103,10 @@ func (d *Decision) Answer(in *audit.Interaction, gate audit.ID, audited bool, to
 	return a
 }
 
-func findingOf(f audit.Finding, in *audit.Interaction) Finding {
+func findingOf(f audit.Finding, texts audit.Evidence) Finding {
 	return Finding{
 		Rule: f.Rule, Version: f.RuleVersion, Kind: f.Kind, Characteristic: f.Ground, Severity: f.Severity, Score: f.Score,
-		Confidence: f.Confidence, Side: f.Side, Span: f.Span, Evidence: f.Span.Slice(in.Text(f.Side)),
+		Confidence: f.Confidence, Side: f.Side, Span: f.Span, Evidence: texts.At(f.Side, f.Span),
 	}
 }
 

@@ -99,9 +99,10 @@ func (d *Decision) Err(in *audit.Interaction) error {
 
 func (d *Decision) biasError(in *audit.Interaction) error {
 	e := &BiasDetectedError{Domain: d.Domain, Score: d.BiasSum, Threshold: d.BiasThreshold}
+	texts := in.Evidence()
 	for _, f := range d.Findings() {
 		if counts(&f, biasKinds) {
-			e.Findings = append(e.Findings, BiasEvidence{string(f.Ground), f.Severity, f.Span.Slice(in.Text(f.Side)), f.Score})
+			e.Findings = append(e.Findings, BiasEvidence{string(f.Ground), f.Severity, texts.At(f.Side, f.Span), f.Score})
 		}
 	}
 	return e
@@ -109,17 +110,19 @@ func (d *Decision) biasError(in *audit.Interaction) error {
 
 func (d *Decision) judgeError(in *audit.Interaction) error {
 	e := &NonCompliantError{Confidence: d.Judged.Opinion.Confidence, Findings: []Finding{}}
+	texts := in.Evidence()
 	for _, f := range d.Judged.Opinion.Findings {
-		e.Findings = append(e.Findings, findingOf(f, in))
+		e.Findings = append(e.Findings, findingOf(f, texts))
 	}
 	return e
 }
 
 func (d *Decision) safetyError(in *audit.Interaction) error {
 	e := &SafetyViolationError{Score: d.SafetySum, Threshold: d.SafetyThreshold}
+	texts := in.Evidence()
 	for _, f := range d.Findings() {
 		if counts(&f, safetyKinds) {
-			e.Findings = append(e.Findings, SafetyFinding{strings.TrimPrefix(f.Kind, safetyKinds), f.Severity, f.Span.Slice(in.Text(f.Side)), f.Score})
+			e.Findings = append(e.Findings, SafetyFinding{strings.TrimPrefix(f.Kind, safetyKinds), f.Severity, texts.At(f.Side, f.Span), f.Score})
 		}
 	}
 	return e

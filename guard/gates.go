@@ -3,6 +3,7 @@ package guard
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -62,8 +63,9 @@ const MethodLiteLLM = "litellm"
 // and a gate is asked about anew when something more matches.
 func (d *Decision) gateID(in *audit.Interaction, method string) audit.ID {
 	parts := []string{"gate", in.Tenant, d.ID.String()}
-	for _, f := range d.Gate.Findings {
-		parts = append(parts, f.Rule)
+	for i, f := range d.Gate.Findings {
+		r := d.Gate.rules[i] // a caller's own may have the id of another
+		parts = append(parts, r.ID, r.Description, r.Pattern, r.Category, string(f.Side), fmt.Sprint(f.Span))
 	}
 	for _, side := range d.Check.sides() {
 		text := in.Text(side)
@@ -84,15 +86,15 @@ func (d *Decision) gateID(in *audit.Interaction, method string) audit.ID {
 
 // Request makes the request of a decision with Action Gate.
 func (d *Decision) Request(in *audit.Interaction, method string, now time.Time) GateRequest {
-	first := d.Gate.Findings[0]
+	first, texts := d.Gate.Findings[0], in.Evidence()
 	r := GateRequest{
-		Tenant: in.Tenant, Event: d.ID, Rule: d.Gate.Rule, MatchedText: first.Span.Slice(in.Text(first.Side)),
+		Tenant: in.Tenant, Event: d.ID, Rule: d.Gate.Rule, MatchedText: texts.At(first.Side, first.Span),
 		Provider: in.Provider, Method: method, Time: now.UTC(), Timeout: d.GateTimeout,
 		ID: d.gateID(in, method), TraceID: in.TraceID, Model: in.Model, Application: in.Application, User: in.UserID,
 	}
 	seen := map[string]bool{}
 	for i, f := range d.Gate.Findings {
-		r.Matches = append(r.Matches, GateText{d.Gate.rules[i], f.Span.Slice(in.Text(f.Side)), f.Side, f.Span})
+		r.Matches = append(r.Matches, GateText{d.Gate.rules[i], texts.At(f.Side, f.Span), f.Side, f.Span})
 		if !seen[f.Rule] {
 			seen[f.Rule], r.Rules = true, append(r.Rules, f.Rule)
 		}

@@ -335,14 +335,20 @@ func TestOptionsLeaveTheDefaultsAlone(t *testing.T) {
 // An approval holds for the text that was shown: other text under the same id is another gate, and the rest of a stream is not.
 func TestGatesAreOfTexts(t *testing.T) {
 	g := guard.New(guardtest.Current(t), guard.Config{})
-	ids := func(method, response string) audit.ID {
+	under := func(method, response, asked string) audit.ID {
 		in := detectortest.Interaction("Pay him.", response)
 		in.ID = audit.DeriveID("event")
-		d, err := g.Decide(t.Context(), in, options(t, `{"hitlGate":true}`))
+		d, err := g.Decide(t.Context(), in, options(t, asked))
 		if err != nil || d.Action != guard.Gate {
 			t.Fatalf("%+v %v", d, err)
 		}
 		return d.Request(in, method, time.Time{}).ID
+	}
+	ids := func(method, response string) audit.ID { return under(method, response, `{"hitlGate":true}`) }
+	// A caller's own rule of the same id matches something harmless of the same text: who approves that has not seen the rest.
+	lunch := "Lunch money. " + transfer
+	if ids("guard", lunch) == under("guard", lunch, `{"hitlGate":true,"hitlGateRules":[{"id":"financial","description":"Lunch","pattern":"lunch money","category":"x"}]}`) {
+		t.Error("what a person did not see is approved")
 	}
 	for _, tc := range []struct {
 		method, text, other string

@@ -177,8 +177,9 @@ func (j *Judgement) answer(in *audit.Interaction) *JudgeAnswer {
 	a := &JudgeAnswer{Status: j.Status, Reason: j.Reason, Duration: float64(j.Duration.Microseconds()) / 1000}
 	if o := j.Opinion; o != nil {
 		a.Assessment, a.Confidence, a.Summary, a.Rewrites, a.Version = o.Assessment, &o.Confidence, o.Summary, o.Rewrites, o.Version
+		texts := in.Evidence()
 		for _, f := range o.Findings {
-			a.Findings = append(a.Findings, findingOf(f, in))
+			a.Findings = append(a.Findings, findingOf(f, texts))
 		}
 		if len(o.Scores) > 0 {
 			a.Scores = map[string]audit.Score{}

@@ -57,10 +57,11 @@ func ruleFaults(err error) (faults []ingest.Fault) {
 
 // find gives the matches of the rules in one text.
 func (r *ownRules) find(text string, side audit.Side) (fs []audit.Finding) {
+	points := audit.PointsOf(text)
 	for _, m := range r.scanner.Scan(text, nil) {
 		rule := r.rules[m.Pattern]
 		fs = append(fs, audit.Finding{
-			Kind: rule.Kind, Rule: rule.ID, RuleVersion: rule.Pack.Version, Confidence: audit.One, Side: side, Span: audit.SpanOf(text, int(m.Start), int(m.End)),
+			Kind: rule.Kind, Rule: rule.ID, RuleVersion: rule.Pack.Version, Confidence: audit.One, Side: side, Span: points.Span(int(m.Start), int(m.End)),
 		})
 	}
 	return fs

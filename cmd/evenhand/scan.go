@@ -329,8 +329,9 @@ func verdictLine(id string, in *audit.Interaction, v *audit.Verdict, adviceOf fu
 		}
 	}
 	var advice []audit.Advice
+	texts := in.Evidence()
 	for _, f := range v.Findings {
-		sf := scanFinding{Rule: f.Rule, Severity: f.Severity, Score: f.Score, Start: f.Span.Start, End: f.Span.End, Evidence: f.Span.Slice(in.Text(f.Side))}
+		sf := scanFinding{Rule: f.Rule, Severity: f.Severity, Score: f.Score, Start: f.Span.Start, End: f.Span.End, Evidence: texts.At(f.Side, f.Span)}
 		sf.Characteristic = string(f.Ground)
 		if f.Ground == "" {
 			sf.Category = f.Kind

@@ -131,6 +131,7 @@ const noLLM = "no_llm"
 func (s *set) matches(text string, side audit.Side) []Match {
 	var ms []Match
 	var byTerm map[int]int // term -> index in ms
+	points := audit.PointsOf(text)
 	for _, o := range s.automaton.find(text) {
 		i, known := byTerm[o.term]
 		if !known {
@@ -142,7 +143,7 @@ func (s *set) matches(text string, side audit.Side) []Match {
 			t := s.terms[o.term]
 			ms = append(ms, Match{Term: t.text, Category: t.category, Side: side})
 		}
-		ms[i].Spans = append(ms[i].Spans, audit.SpanOf(text, o.start, o.end))
+		ms[i].Spans = append(ms[i].Spans, points.Span(o.start, o.end))
 	}
 	return ms
 }

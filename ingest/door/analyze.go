@@ -181,13 +181,14 @@ func report(in *audit.Interaction, v *audit.Verdict, adviceOf func(rule string) 
 		out.Scores[s.Name] = s.Value.Capped()
 	}
 	var advice []audit.Advice
+	texts := in.Evidence()
 	for _, f := range v.Findings {
 		if f.Side == audit.Output && adviceOf != nil {
 			advice = append(advice, adviceOf(f.Rule))
 		}
 		out.Summary.Findings = append(out.Summary.Findings, finding{
 			Rule: f.Rule, Version: f.RuleVersion, Kind: f.Kind, Characteristic: f.Ground, Severity: f.Severity, Score: f.Score,
-			Confidence: f.Confidence, Side: f.Side, Span: f.Span, Evidence: f.Span.Slice(in.Text(f.Side)),
+			Confidence: f.Confidence, Side: f.Side, Span: f.Span, Evidence: texts.At(f.Side, f.Span),
 		})
 	}
 	if v.Mitigation != "" {

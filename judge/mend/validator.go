@@ -57,9 +57,10 @@ func (v *Validator) Check(ctx context.Context, in *audit.Interaction) (*replay.C
 
 // notes are the findings of the rules that made the sums.
 func notes(in *audit.Interaction, v *audit.Verdict) (out []replay.Note) {
+	response := audit.PointsOf(in.Response)
 	for _, f := range v.Findings {
 		if f.Side == audit.Output && f.Score > 0 {
-			out = append(out, replay.Note{Issue: "rule " + f.Rule + ", " + f.Kind, Excerpt: f.Span.Slice(in.Response)})
+			out = append(out, replay.Note{Issue: "rule " + f.Rule + ", " + f.Kind, Excerpt: response.Slice(f.Span)})
 		}
 	}
 	return out
