@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -46,8 +47,8 @@ func (chat) whole(a *answer, v gjson.Result) {
 		a.opaque = true
 		return
 	}
-	for _, c := range choices.Array() {
-		chatSaid(a, c, c.Get("message"))
+	for i, c := range choices.Array() {
+		chatSaid(a.choice(i), a, c, c.Get("message"))
 	}
 	a.ended = true
 }
@@ -61,15 +62,38 @@ func (chat) chunk(a *answer, v gjson.Result) {
 	if u := v.Get("usage"); u.IsObject() {
 		a.count(u)
 	}
-	v.Get("choices").ForEach(func(_, c gjson.Result) bool {
-		chatSaid(a, c, c.Get("delta"))
-		return true
-	})
+	for i, c := range v.Get("choices").Array() {
+		if n := c.Get("index"); n.Exists() {
+			i = int(n.Int())
+		}
+		to := a.choice(i)
+		chatSaid(to, a, c, c.Get("delta"))
+		if m := c.Get("message"); m.IsObject() { // told whole in a stream
+			a.whole(to, m)
+		}
+		if s := c.Get("text"); s.Type == gjson.String {
+			a.add(&to.text, s.String())
+		}
+	}
 }
 
-// chatSaid adds what a message, or a piece of one, says.
-func chatSaid(a *answer, from, m gjson.Result) {
-	c := a.choice(int(from.Get("index").Int()))
+// whole takes a message that may have been told in pieces before.
+func (a *answer) whole(c *choice, m gjson.Result) {
+	if s := m.Get("content"); s.Type == gjson.String && s.String() == c.text.String() {
+		return
+	}
+	if c.text.Len() > 0 {
+		c.text.WriteString("\n")
+	}
+	chatSaid(c, a, gjson.Result{}, m)
+}
+
+// chatMembers are the members of a message that are read by their names, or are no text of the model.
+var chatMembers = []string{"role", "content", "refusal", "audio", "reasoning_content", "reasoning", "tool_calls", "function_call", "annotations", "name", "id"}
+
+// chatSaid adds what a message, or a piece of one, says. Members that are not known are read, too: providers have names of their own for
+// what a model thinks.
+func chatSaid(c *choice, a *answer, from, m gjson.Result) {
 	if r := from.Get("finish_reason"); r.Type == gjson.String {
 		a.ended = true
 	}
@@ -78,43 +102,70 @@ func chatSaid(a *answer, from, m gjson.Result) {
 		case v.Type == gjson.String:
 			a.add(&c.text, v.String())
 		case v.IsArray():
-			v.ForEach(func(_, part gjson.Result) bool {
-				a.add(&c.text, part.Get("text").String())
-				return true
-			})
+			for i, part := range v.Array() {
+				chatPart(c, a, i, part)
+			}
 		}
 	}
 	if v := m.Get("audio.transcript"); v.Type == gjson.String {
 		c.voice = true
 		a.add(&c.text, v.String())
 	}
-	thought := m.Get("reasoning_content").Str
-	a.add(&c.extra, thought)
-	if v := m.Get("reasoning").Str; v != thought { // some tell it under both names
-		a.add(&c.extra, v)
-	}
-	toolSaid := func(i int, call gjson.Result) {
-		t, f := c.tool(i), call.Get("function")
-		if !f.Exists() {
-			f = call.Get("custom")
-		}
-		t.id += call.Get("id").String()
-		t.name += f.Get("name").String()
-		a.add(&t.args, f.Get("arguments").String()+f.Get("input").String())
-		if k := call.Get("type").String(); k != "" {
-			t.kind = k
+	thoughts := map[string]bool{} // some tell one under several names
+	think := func(s string) {
+		if s != "" && !thoughts[s] {
+			thoughts[s] = true
+			a.add(&c.extra, s)
 		}
 	}
+	think(m.Get("reasoning_content").Str)
+	think(m.Get("reasoning").Str)
+	strange(m, chatMembers, think)
 	for i, call := range m.Get("tool_calls").Array() {
 		if n := call.Get("index"); n.Exists() {
 			i = int(n.Int())
 		}
-		toolSaid(i, call)
+		chatTool(c.tool(i), a, call)
 	}
 	if f := m.Get("function_call"); f.IsObject() { // as it was before tools
 		t := c.tool(0)
 		t.name += f.Get("name").String()
 		a.add(&t.args, f.Get("arguments").String())
+	}
+}
+
+// chatPart adds a part of a message's content.
+func chatPart(c *choice, a *answer, i int, part gjson.Result) {
+	kind := part.Get("type").String()
+	switch {
+	case part.Type == gjson.String:
+		a.add(&c.text, part.String())
+	case part.Get("text").Type == gjson.String:
+		a.add(&c.text, part.Get("text").String())
+	case kind == "refusal":
+		a.add(&c.text, part.Get("refusal").String())
+	case kind == "tool_use" || kind == "tool_call" || strings.HasSuffix(kind, "_call"):
+		t := c.tool(i)
+		t.id, t.name = part.Get("id").String(), part.Get("name").String()
+		a.add(&t.args, requested(part))
+	default:
+		strange(part, nil, func(s string) { a.add(&c.extra, s) })
+	}
+}
+
+// chatTool adds a call of a tool, or a piece of one.
+func chatTool(t *tool, a *answer, call gjson.Result) {
+	f := call
+	for _, name := range []string{"function", "custom"} {
+		if v := call.Get(name); v.IsObject() {
+			f = v
+		}
+	}
+	t.id += call.Get("id").String()
+	t.name += f.Get("name").String()
+	a.add(&t.args, f.Get("arguments").String()+f.Get("input").String())
+	if k := call.Get("type").String(); k != "" {
+		t.kind = k
 	}
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -43,6 +44,13 @@ func elements(raw []byte, param string) ([][]byte, *fault) {
 
 // message makes one message of the event; what the event cannot hold is left out, texts never are.
 func message(fields map[string][]byte, param string) (call.Message, *fault) {
+	for name := range fields {
+		for _, known := range []string{"role", "content", "tool_calls"} {
+			if name != known && strings.EqualFold(name, known) { // some providers would read it
+				return call.Message{}, badRequest(strings.TrimSuffix(param, ".content")+"."+known, "is written in other letters")
+			}
+		}
+	}
 	m := call.Message{Role: gjson.ParseBytes(fields["role"]).String(), Content: json.RawMessage(`null`)}
 	if m.Role == "" {
 		m.Role = "unknown"
@@ -95,6 +103,11 @@ func contentOf(raw []byte, param string) (json.RawMessage, *fault) {
 		fields, f := object(p, maxDepth, param)
 		if f != nil {
 			return nil, f
+		}
+		for name := range fields {
+			if name != "text" && strings.EqualFold(name, "text") {
+				return nil, badRequest(param, "has a part whose text is written in other letters")
+			}
 		}
 		text := gjson.ParseBytes(fields["text"])
 		switch kind := gjson.ParseBytes(fields["type"]).String(); {

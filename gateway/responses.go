@@ -28,6 +28,11 @@ func (responses) refused(q *request) string {
 func (responses) prompt(q *request) (system string, ms []call.Message, f *fault) {
 	if v := gjson.ParseBytes(q.fields["instructions"]); v.Type == gjson.String {
 		system = v.String()
+	} else if v.IsArray() {
+		system = strangely(gjson.ParseBytes(encode(map[string]json.RawMessage{"instructions": q.fields["instructions"]})))
+	}
+	if v := gjson.GetBytes(q.fields["prompt"], "variables"); v.IsObject() {
+		system = strings.TrimSpace(system + "\n" + strangely(v))
 	}
 	raw := q.fields["input"]
 	if !gjson.ParseBytes(raw).IsArray() {
@@ -67,8 +72,21 @@ func inputItem(fields map[string][]byte, at string) (call.Message, *fault) {
 	case kind == "function_call":
 		said := gjson.ParseBytes(fields["name"]).String() + " " + gjson.ParseBytes(fields["arguments"]).String()
 		return call.Text("assistant", said), nil
+	case kind != "" && kind != "message": // thoughts and calls of before
+		if s := strangely(gjson.ParseBytes(encode(raw(fields)))); s != "" {
+			return call.Text(kind, s), nil
+		}
 	}
 	return message(map[string][]byte{"role": encode(kind), "content": fields["content"]}, at+".content")
+}
+
+// raw is what was cut into members.
+func raw(fields map[string][]byte) map[string]json.RawMessage {
+	out := make(map[string]json.RawMessage, len(fields))
+	for name, value := range fields {
+		out[name] = value
+	}
+	return out
 }
 
 func (responses) whole(a *answer, v gjson.Result) {
@@ -90,29 +108,74 @@ func (responses) whole(a *answer, v gjson.Result) {
 
 // responseItem takes an item of the output as a whole; what was told in pieces before is not taken again.
 func responseItem(a *answer, i int, item gjson.Result) {
+	kind := item.Get("type").String()
+	beside := kind == "reasoning"
+	if s := item.Get("content"); s.Type == gjson.String {
+		a.settle(i, "content", s.String(), beside)
+	}
 	for _, list := range []string{"content", "summary"} {
 		for j, part := range item.Get(list).Array() {
-			for _, name := range []string{"text", "refusal"} {
-				if s := part.Get(name); s.Type == gjson.String {
-					a.settle(i, fmt.Sprint(list, j, name), s.String(), list == "summary" || item.Get("type").String() == "reasoning")
-				}
-			}
+			responsePart(a, i, fmt.Sprint(list, j), part, beside || list == "summary")
 		}
 	}
-	for _, name := range []string{"arguments", "input", "code"} { // of calls of tools
-		if s := item.Get(name); s.Type == gjson.String {
-			a.asks(i, item)
-			a.settle(i, name, s.String(), true)
-		}
+	switch {
+	case kind == "message" || beside || kind == "mcp_list_tools" || strings.HasSuffix(kind, "_output"): // the last two are what tools say
+	case strings.HasSuffix(kind, "_call") || item.Get("arguments").Exists():
+		responseCall(a, i, item)
+	default:
+		a.settle(i, "strange", strangely(item, "content", "summary"), true)
 	}
 }
 
-// settle sets a part of an item to its whole text, of which some may have been told already.
-func (a *answer) settle(i int, part, whole string, beside bool) {
-	b := a.part(i, part, beside)
-	if told := b.Len(); len(whole) > told {
-		a.tell(i, part, whole[told:], beside)
+// responseCall takes a call of a tool as a whole; of which kinds there are changes.
+func responseCall(a *answer, i int, item gjson.Result) {
+	for _, name := range []string{"arguments", "input", "code"} {
+		if s := item.Get(name); s.Type == gjson.String {
+			a.asks(i, item)
+			a.settle(i, name, s.String(), true)
+			return
+		}
 	}
+	if s := requested(item); s != "" && !a.told(i, s) {
+		a.asks(i, item)
+		a.settle(i, "request", s, true)
+	}
+}
+
+// responsePart takes a part of an item's content or summary as a whole.
+func responsePart(a *answer, i int, at string, part gjson.Result, beside bool) {
+	read := false
+	for _, name := range []string{"text", "refusal"} {
+		if s := part.Get(name); s.Type == gjson.String {
+			read = true
+			a.settle(i, at+name, s.String(), beside)
+		}
+	}
+	if !read {
+		a.settle(i, at, strangely(part), true)
+	}
+}
+
+// settle sets a part of an item to its whole text, of which some may have been told already. What was told and does not begin the whole
+// stays: it went to the caller.
+func (a *answer) settle(i int, part, whole string, beside bool) {
+	switch told := a.part(i, part, beside).String(); {
+	case strings.HasPrefix(whole, told):
+		a.tell(i, part, whole[len(told):], beside)
+	case !strings.HasPrefix(told, whole):
+		a.tell(i, part, "\n"+whole, beside)
+	}
+}
+
+// told tells whether every text of what a call asks for came in pieces already.
+func (a *answer) told(i int, asked string) bool {
+	so := a.choice(0).tool(i).args.String()
+	if !gjson.Valid(asked) {
+		return strings.Contains(so, asked)
+	}
+	all := so != ""
+	texts(gjson.Parse(asked), func(s string) { all = all && strings.Contains(so, s) })
+	return all
 }
 
 // part gives the text of a part of an item so far.
@@ -129,10 +192,13 @@ func (a *answer) part(i int, part string, beside bool) *strings.Builder {
 
 // tell adds a piece to a part, and to what is judged.
 func (a *answer) tell(i int, part, s string, beside bool) {
+	if s == "" {
+		return
+	}
 	b, c := a.part(i, part, beside), a.choice(0)
 	to := &c.text
 	switch {
-	case part == "arguments" || part == "input" || part == "code":
+	case part == "arguments" || part == "input" || part == "code" || part == "request":
 		to = &c.tool(i).args
 	case beside:
 		to = &c.extra
@@ -186,8 +252,12 @@ func (responses) chunk(a *answer, v gjson.Result) {
 		if item.Get("type").String() == "function_call" {
 			a.asks(i, item)
 		}
-		if strings.HasSuffix(kind, ".done") {
+		if item.Get("type").String() == "message" || strings.HasSuffix(kind, ".done") { // a call that was added has no words yet
 			responseItem(a, i, item)
+		}
+	case strings.HasPrefix(kind, "response.content_part."):
+		if part := v.Get("part"); part.Get("text").Exists() || part.Get("refusal").Exists() || strings.HasSuffix(kind, ".done") {
+			responsePart(a, i, fmt.Sprint("content", j), part, part.Get("type").String() == "reasoning_text")
 		}
 	case base == "response.output_text":
 		text("text", fmt.Sprint("content", j), false)
@@ -203,6 +273,10 @@ func (responses) chunk(a *answer, v gjson.Result) {
 		text("input", "", true)
 	case strings.HasSuffix(base, "_call_code"):
 		text("code", "", true)
+	case strings.HasSuffix(base, "audio.transcript"), strings.HasSuffix(base, "audio_transcript"):
+		text("transcript", fmt.Sprint("audio", j), false)
+	case strings.HasSuffix(kind, ".delta") && !strings.HasSuffix(base, "audio"): // of a kind of call that is new
+		texts(v.Get("delta"), func(s string) { a.tell(i, "request", s, true) })
 	}
 }
 

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -76,6 +78,107 @@ func TestBlockIsAnErrorWithEvidence(t *testing.T) {
 	}
 	if v := s.event(); v["status"] != "blocked" || v["response"] != biased {
 		t.Errorf("event %v", v)
+	}
+}
+
+// Whatever shape a provider gives an answer, and whatever kind of call a model makes: it is judged, whole and streamed, and on record.
+func TestShapesAreJudged(t *testing.T) {
+	said := func(members string) string {
+		return `{"choices":[{"index":0,"message":{"role":"assistant",` + members + `},"finish_reason":"stop"}]}`
+	}
+	const bad, del = `"Women are too emotional to lead."`, "rm -rf /var/data"
+	chats := map[string]string{
+		"Mistral's thoughts":       said(`"content":[{"type":"thinking","thinking":[{"type":"text","text":` + bad + `}]},{"type":"text","text":"ok"}]`),
+		"OpenRouter's thoughts":    said(`"content":"ok","reasoning":"Hm.","reasoning_details":[{"type":"reasoning.text","text":` + bad + `}]`),
+		"LiteLLM's thoughts":       said(`"content":"ok","thinking_blocks":[{"type":"thinking","thinking":` + bad + `,"signature":"x"}]`),
+		"Ollama's thoughts":        said(`"content":"ok","thinking":` + bad),
+		"a part that refuses":      said(`"content":[{"type":"refusal","refusal":` + bad + `}]`),
+		"a part that calls":        said(`"content":[{"type":"tool_use","id":"1","name":"post","input":{"text":` + bad + `}}]`),
+		"a call without function":  said(`"content":null,"tool_calls":[{"id":"1","name":"post","arguments":{"text":` + bad + `}}]`),
+		"a call within a call":     said(`"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"mcp","arguments":` + string(quoted(`{"tool":"bash","arguments":"{\"cmd\":\"cd /tmp\\nrm -rf /var/data\"}"}`)) + `}}]`),
+		"a comma too many":         said(`"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"post","arguments":` + string(quoted(`{"text":"Women are too emotion\u0061l to lead.",}`)) + `}}]`),
+		"letters of another case":  said(`"content":"ok","Content":` + bad),
+		"a name with escapes":      said(`"content":"ok","cont\u0065nt":` + bad),
+		"answers without an index": `{"choices":[{"message":{"content":"ok"}},{"message":{"content":` + bad + `}}]}`,
+		"answers of one index":     `{"choices":[{"index":0,"message":{"content":"ok"}},{"index":0,"message":{"content":` + bad + `}}]}`,
+	}
+	item := func(members string) string {
+		return `{"id":"resp_1","status":"completed","output":[{` + members + `}]}`
+	}
+	items := map[string]string{
+		"a local shell":          item(`"type":"local_shell_call","action":{"type":"exec","command":["bash","-lc","` + del + `"]}`),
+		"a shell":                item(`"type":"shell_call","action":{"commands":["` + del + `"]}`),
+		"a patch":                item(`"type":"apply_patch_call","operation":{"type":"update_file","path":"a.sh","diff":"+` + del + `"}`),
+		"a computer":             item(`"type":"computer_call","action":{"type":"type","text":"` + del + `"}`),
+		"arguments as an object": item(`"type":"function_call","name":"bash","arguments":{"cmd":"` + del + `"}`),
+		"a search":               item(`"type":"web_search_call","action":{"type":"search","query":` + bad + `}`),
+		"content as a text":      item(`"type":"message","content":` + bad),
+		"an item that is new":    item(`"type":"sermon","paragraphs":[{"words":` + bad + `}]`),
+	}
+	both := func(c *Config, d *Deps) {
+		blocks(c, d)
+		c.Guard.HITLGate = true
+	}
+	for path, all := range map[string]map[string]string{PathChat: chats, PathResponses: items} {
+		for name, body := range all {
+			s := start(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }).URL, both)
+			ask := prompt("Who?", "")
+			if path == PathResponses {
+				ask = `{"model":"gpt-x","input":"Who?"}`
+			}
+			if got := s.do(path, ask); got.status != 400 && got.status != 403 {
+				t.Errorf("%s: %d %s", name, got.status, got.body)
+			}
+			e := s.event()
+			if text := fmt.Sprint(e["response"], e["messages"], e); !strings.Contains(text, "emotional") && !strings.Contains(text, del) && !strings.Contains(text, "emotion") {
+				t.Errorf("%s: not on record: %v", name, e)
+			}
+		}
+	}
+	delta := func(kind string) string {
+		return `{"type":"response.` + kind + `.delta","output_index":0,"delta":"` + del + `"}`
+	}
+	done := `{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[]}}`
+	for name, chunks := range map[string][]string{
+		"a shell's command": {delta("shell_call_command"), done},
+		"a patch":           {delta("apply_patch_call_operation_diff"), done},
+		"an item":           {`{"type":"response.output_item.done","output_index":0,"item":{"type":"local_shell_call","action":{"command":["` + del + `"]}}}`, done},
+		"another end": {`{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"All is well here, my dear friends"}`,
+			`{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":` + bad + `}]}]}}`},
+		"a part that is added": {`{"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"output_text","text":` + bad + `}}`, done},
+	} {
+		s := start(t, newProvider(t, streams("\n", chunks...)).URL, both)
+		got := s.do(PathResponses, `{"model":"gpt-x","input":"Who?","stream":true}`)
+		if strings.Contains(got.body, `"item":{"type":"local`) || !strings.Contains(got.body, "evenhand_blocked") && !strings.Contains(got.body, "evenhand_gate_denied") {
+			t.Errorf("%s, streamed: %d %s", name, got.status, got.body)
+		}
+	}
+	for name, chunk := range map[string]string{
+		"a message": `{"choices":[{"index":0,"message":{"content":` + bad + `}}]}`, "a text": `{"choices":[{"index":0,"text":` + bad + `}]}`,
+	} {
+		s := start(t, newProvider(t, streams("\n", chunk, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, "[DONE]")).URL, both)
+		if got := s.do(PathChat, prompt("Who?", streamed)); !strings.Contains(got.body, "evenhand_blocked") {
+			t.Errorf("%s, streamed: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
+// A prompt's texts are read as a provider may read them, or refused.
+func TestShapesOfPrompts(t *testing.T) {
+	const bad = `"Women are too emotional to lead."`
+	for path, bodies := range map[string][]string{
+		PathChat: {`{"model":"gpt-x","messages":[{"role":"user","content":"ok","Content":` + bad + `}]}`, `{"model":"gpt-x","messages":[{"role":"user","content":[{"type":"text","text":"ok","TEXT":` + bad + `}]}]}`},
+		PathResponses: {`{"model":"gpt-x","input":[{"type":"custom_tool_call","name":"post","input":` + bad + `}]}`, `{"model":"gpt-x","input":[{"type":"reasoning","summary":[{"type":"summary_text","text":` + bad + `}]}]}`,
+			`{"model":"gpt-x","input":"Who?","instructions":[{"role":"developer","content":` + bad + `}]}`, `{"model":"gpt-x","input":"Who?","prompt":{"id":"p","variables":{"name":` + bad + `}}}`,
+			`{"model":"gpt-x","input":[{"type":"local_shell_call","action":{"command":["echo",` + bad + `]}}]}`},
+	} {
+		for _, body := range bodies {
+			p := newProvider(t, says(clean))
+			s := start(t, p.URL, func(c *Config, d *Deps) { blocks(c, d); c.Guard.Check = "both" })
+			if got := s.do(path, body); got.status != 400 || p.calls() != 0 {
+				t.Errorf("%s: %d %s", body, got.status, got.body)
+			}
+		}
 	}
 }
 

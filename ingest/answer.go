@@ -3,8 +3,12 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
 
@@ -62,8 +66,18 @@ func thoughts(dst []byte, v *fastjson.Value, from int) []byte {
 			return dst
 		}
 		var last []byte
-		for _, key := range [...]string{"reasoning_content", "reasoning", "thinking"} {
-			if s := v.GetStringBytes(key); !bytes.Equal(s, last) {
+		for _, key := range [...]string{"reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks"} {
+			s := v.GetStringBytes(key)
+			for _, part := range v.GetArray(key) { // Mistral, OpenRouter, LiteLLM
+				s = joined(s, 0, "\n", func(s []byte) []byte {
+					mark := len(s)
+					if s = said(s, part, "\n"); len(s) == mark {
+						s = append(append(s, part.GetStringBytes("thinking")...), part.GetStringBytes("summary")...)
+					}
+					return s
+				})
+			}
+			if !bytes.Equal(s, last) {
 				put(func(dst []byte) []byte { return append(dst, s...) })
 				last = s
 			}
@@ -168,6 +182,17 @@ func asked(dst []byte, v *fastjson.Value, from int) []byte {
 	})
 }
 
+// Requested tells the members of a call that say what the tool gets, by their names: where none is known, all but the labels.
+func Requested(names []string) (asked []string) {
+	known := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(arguments[:], name) })
+	for _, name := range names {
+		if known == slices.Contains(arguments[:], name) && (known || !slices.Contains(labels[:], name)) {
+			asked = append(asked, name)
+		}
+	}
+	return asked
+}
+
 // arguments are the names under which a call has what the tool gets; where none is there, it is all but the labels.
 var (
 	arguments = [...]string{"arguments", "input", "args", "parameters", "code", "action", "operation", "command", "query", "queries"}
@@ -185,12 +210,16 @@ func unpacked(v *fastjson.Value) *fastjson.Value {
 	return v
 }
 
-// words appends every name and value inside v in document order, with spaces between them and to what stands there since from.
+// words appends every name and value inside v in document order, with spaces between them and to what stands there since from. JSON in a
+// string is read as far down as it goes: a tool that calls another has its call so.
 func words(dst []byte, from int, v *fastjson.Value) []byte {
 	put := func(s []byte) { dst = joined(dst, from, " ", func(dst []byte) []byte { return append(dst, s...) }) }
 	switch v.Type() {
 	case fastjson.TypeString:
-		put(v.GetStringBytes())
+		if inner := unpacked(v); inner != v {
+			return words(dst, from, inner)
+		}
+		put(unescaped(v.GetStringBytes()))
 	case fastjson.TypeArray:
 		for _, e := range v.GetArray() {
 			dst = words(dst, from, e)
@@ -205,4 +234,67 @@ func words(dst []byte, from int, v *fastjson.Value) []byte {
 		put(v.MarshalTo(nil))
 	}
 	return dst
+}
+
+// broken begins what was meant to be JSON.
+var broken = regexp.MustCompile(`^\s*(?:\{\s*"|\[\s*["{])`)
+
+// unescaped gives what looks like JSON and cannot be read as it, such as what a model wrote with a comma too many or what broke off, as far
+// as it goes: names and values with spaces between them. Other texts, and what has no escapes that could hide a word, stay as they are.
+func unescaped(s []byte) []byte {
+	if bytes.IndexByte(s, '\\') < 0 || !broken.Match(s) {
+		return s
+	}
+	out, inside := make([]byte, 0, len(s)), false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"':
+			inside = !inside
+			out = append(out, ' ')
+		case !inside && strings.IndexByte("{}[]:,", c) >= 0:
+			out = append(out, ' ')
+		case c != '\\' || i+1 == len(s):
+			out = append(out, c)
+		default:
+			i++
+			switch s[i] {
+			case 'n', 'r', 't', 'b', 'f':
+				out = append(out, ' ')
+			case 'u':
+				r, size := escape(s[i-1:])
+				if size == 0 {
+					out = append(out, '\\', 'u')
+					continue
+				}
+				out = utf8.AppendRune(out, r)
+				i += size - 2
+			default:
+				out = append(out, s[i])
+			}
+		}
+	}
+	return bytes.Join(bytes.Fields(out), []byte(" "))
+}
+
+// escape reads one \uXXXX, or a pair of them that are one character, and says how many bytes that took; 0 for none.
+func escape(s []byte) (r rune, size int) {
+	unit := func(s []byte) (rune, bool) {
+		if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+			return 0, false
+		}
+		n, err := strconv.ParseUint(string(s[2:6]), 16, 16)
+		return rune(n), err == nil
+	}
+	r, ok := unit(s)
+	if !ok {
+		return 0, 0
+	}
+	if utf16.IsSurrogate(r) {
+		if low, ok := unit(s[6:]); ok {
+			if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+				return both, 12
+			}
+		}
+	}
+	return r, 6
 }
