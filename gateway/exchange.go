@@ -66,7 +66,9 @@ type exchange struct {
 // serve answers one call.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	now := g.Now().UTC()
-	x := &exchange{g: g, w: w, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[approval]bool{}}
+	to := newPatient(w)
+	defer to.done()
+	x := &exchange{g: g, w: to, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[approval]bool{}}
 	defer x.finish()
 	if f := x.run(r.Context()); f != nil {
 		x.refuse(f)
@@ -95,12 +97,10 @@ func (x *exchange) run(ctx context.Context) *fault {
 		return f
 	}
 	x.identify()
-	select {
-	case x.g.slots <- struct{}{}:
-		defer func() { <-x.g.slots }()
-	default:
+	if !x.g.room.enter(x.caller.tenant) {
 		return &fault{status: http.StatusTooManyRequests, kind: kindLimit, code: "evenhand_overloaded", say: "too many calls at once (gateway.in_flight)", after: time.Second}
 	}
+	defer x.g.room.leave(x.caller.tenant)
 	if f = x.read(); f != nil {
 		return f
 	}
@@ -139,14 +139,17 @@ func (x *exchange) read() *fault {
 	if e := x.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return &fault{status: http.StatusUnsupportedMediaType, kind: kindRequest, code: "evenhand_bad_request", say: "bodies are taken without Content-Encoding only"}
 	}
+	conn := http.NewResponseController(x.w) // in tests there may be none
+	_ = conn.SetReadDeadline(time.Now().Add(slowestBody))
 	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.g.cfg.BodyBytes))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return &fault{status: http.StatusRequestEntityTooLarge, kind: kindRequest, code: "evenhand_too_large", say: fmt.Sprintf("the request has more than %d bytes (gateway.body_bytes)", x.g.cfg.BodyBytes)}
 	case err != nil:
-		return badRequest("", "the request broke off")
+		return badRequest("", "the request broke off, or did not come in time")
 	}
+	_ = conn.SetReadDeadline(time.Time{}) // the server reads on, to see the caller leave
 	req, f := readRequest(body, x.kind.texts())
 	if f != nil {
 		return f

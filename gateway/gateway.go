@@ -86,7 +86,7 @@ type Gateway struct {
 	first *upstream // for models that no prefix names; nil: those are refused
 	held  bool      // some upstream's key is held here
 	judge *ingest.Decoder
-	slots chan struct{}
+	room  *room
 	queue *guard.Queue[entry]
 
 	stopping context.Context
@@ -110,7 +110,7 @@ func New(c Config, d Deps) (*Gateway, error) {
 	if d.Metrics == nil {
 		d.Metrics = uncounted{}
 	}
-	g := &Gateway{Deps: d, cfg: c, guard: c.Guard.options(), slots: make(chan struct{}, c.InFlight)}
+	g := &Gateway{Deps: d, cfg: c, guard: c.Guard.options(), room: newRoom(c.InFlight)}
 	g.stopping, g.stop = context.WithCancelCause(context.Background())
 	for _, u := range c.all() {
 		up, err := newUpstream(u)

@@ -192,6 +192,7 @@ func (x *exchange) ask(ctx context.Context, j *judged, alive func()) (guard.Gate
 		return guard.GateDecision{}, err
 	}
 	x.gate = id
+	defer x.g.room.stepOut(x.caller.tenant)()
 	return x.await(ctx, id, alive)
 }
 

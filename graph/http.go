@@ -36,6 +36,9 @@ type Metrics interface {
 // Path is where GraphQL is served.
 const Path = "/graphql"
 
+// slowestBody is how long a request may take to come.
+const slowestBody = time.Minute
+
 // Handler serves GraphQL over HTTP: queries and mutations as JSON, all operations as server-sent events
 // (the distinct connections mode of graphql-sse). It asks for a principal in the request's context,
 // refuses what passes a limit before any resolver runs, and answers no part of a request in a log.
@@ -174,14 +177,17 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) (req request, sta
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return req, http.StatusUnsupportedMediaType, refuse(BadUserInput, "bodies are taken without Content-Encoding only")
 	}
+	conn := http.NewResponseController(w) // in tests there may be none
+	_ = conn.SetReadDeadline(time.Now().Add(slowestBody))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.cfg.BodyBytes))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
 		return req, http.StatusRequestEntityTooLarge, refuse(BadUserInput, "the body has more than %d bytes (graphql.body_bytes)", h.cfg.BodyBytes)
 	case err != nil:
-		return req, http.StatusBadRequest, refuse(BadUserInput, "the body broke off")
+		return req, http.StatusBadRequest, refuse(BadUserInput, "the body broke off, or did not come in time")
 	}
+	_ = conn.SetReadDeadline(time.Time{}) // the server reads on, to see the caller leave
 	if bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")) {
 		return req, http.StatusBadRequest, refuse(BadUserInput, "batches are not taken: send one operation a request")
 	}

@@ -234,6 +234,9 @@ func (d *Door) hold() (release func(), f *fault) {
 // maxBody bounds a decision, in bytes.
 const maxBody = 64 << 10
 
+// slowestBody is how long a decision may take to come.
+const slowestBody = 10 * time.Second
+
 // decide answers 200 with the gate when the caller's answer holds, and 409 with it when another's does.
 func (d *Door) decide(w http.ResponseWriter, r *http.Request, p *auth.Principal) *fault {
 	if !p.Can(auth.Approve) {
@@ -260,6 +263,9 @@ func (d *Door) decide(w http.ResponseWriter, r *http.Request, p *auth.Principal)
 
 // readAnswer reads {decision, note}.
 func readAnswer(w http.ResponseWriter, r *http.Request) (a gates.Answer, f *fault) {
+	conn := http.NewResponseController(w) // in tests there may be none
+	_ = conn.SetReadDeadline(time.Now().Add(slowestBody))
+	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()
 	var in struct {
