@@ -25,6 +25,9 @@ func (runCmd) Help() string {
 
 // Run serves the chosen roles against outside services until a signal.
 func (cmd *runCmd) Run(ctx context.Context, c *cli, io *stdio) error {
+	if len(cmd.Roles) == 0 {
+		return &settingsError{fmt.Errorf("--roles: is empty; want some of %s, or leave it out for all", strings.Join(allRoles, ", "))}
+	}
 	for _, r := range cmd.Roles {
 		if !slices.Contains(allRoles, r) {
 			return &settingsError{fmt.Errorf("--roles: %q is not one of %s", r, strings.Join(allRoles, ", "))}

@@ -494,6 +494,9 @@ func (s settings) validate() error {
 	if s.Kafka.Partitions < 1 || s.Kafka.Partitions > 1024 {
 		errs = append(errs, fmt.Errorf("kafka.partitions: %d is not in 1..1024", s.Kafka.Partitions))
 	}
+	if why := kafkaconn.ValidCompression(s.Kafka.Compression); why != nil {
+		errs = append(errs, why)
+	}
 	if s.Kafka.Replication < 1 || s.Kafka.Replication > 9 {
 		errs = append(errs, fmt.Errorf("kafka.replication: %d is not in 1..9", s.Kafka.Replication))
 	}

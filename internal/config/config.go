@@ -101,7 +101,7 @@ func Load(dst any, s Sources) error {
 	err := k.UnmarshalWithConf("", dst, koanf.UnmarshalConf{DecoderConfig: &mapstructure.DecoderConfig{
 		Result: dst, TagName: "koanf", WeaklyTypedInput: true,
 		Metadata: &met, DecodeHook: mapstructure.ComposeDecodeHookFunc(
-			mapstructure.StringToTimeDurationHookFunc(), stringToList, finite, mapstructure.TextUnmarshallerHookFunc()),
+			given, mapstructure.StringToTimeDurationHookFunc(), stringToList, finite, mapstructure.TextUnmarshallerHookFunc()),
 	}})
 	if err != nil {
 		errs = append(errs, decodeFaults(err, fields)...)
@@ -137,14 +137,22 @@ func fromEnv(s Sources, fields map[string]reflect.Type, errs *[]error) map[strin
 		keys[Prefix+strings.ToUpper(strings.ReplaceAll(key, ".", "_"))] = key
 	}
 	maps.Copy(keys, s.Alias)
-	out := map[string]any{}
+	out, by := map[string]any{}, map[string]string{}
+	set := func(key, name, value string) {
+		if was, twice := out[key]; twice && was != value {
+			*errs = append(*errs, fmt.Errorf("%s and %s set the same key to different values; unset one", min(by[key], name), max(by[key], name)))
+		}
+		out[key], by[key] = value, name
+	}
 	for _, kv := range s.Env {
 		name, value, _ := strings.Cut(kv, "=")
 		if !strings.HasPrefix(name, Prefix) || slices.Contains(s.Foreign, name) {
 			continue
 		}
 		if key, ok := keys[name]; ok {
-			out[key] = value
+			if value != "" || mayBeEmpty(fields[key]) { // compose's ${X:-} is a variable that is not set
+				set(key, name, value)
+			}
 			continue
 		}
 		base, isFile := strings.CutSuffix(name, "_FILE")
@@ -158,9 +166,28 @@ func fromEnv(s Sources, fields map[string]reflect.Type, errs *[]error) map[strin
 			*errs = append(*errs, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
-		out[key] = strings.TrimSpace(string(b))
+		set(key, name, strings.TrimSpace(string(b)))
 	}
 	return out
+}
+
+// mayBeEmpty tells whether "" is a value of a key.
+func mayBeEmpty(t reflect.Type) bool {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Kind() == reflect.String || t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Struct
+}
+
+// given refuses what would be read as false, as 0 or as nanoseconds though nobody said so.
+func given(from, to reflect.Type, data any) (any, error) {
+	switch {
+	case from.Kind() == reflect.String && data == "" && (to.Kind() == reflect.Bool || reflect.Int <= to.Kind() && to.Kind() <= reflect.Float64):
+		return nil, errors.New("is empty; give a value or leave it out")
+	case to == reflect.TypeFor[time.Duration]() && reflect.Int <= from.Kind() && from.Kind() <= reflect.Float64 && !reflect.ValueOf(data).IsZero():
+		return nil, fmt.Errorf("wants a duration: %vs, %vms", data, data)
+	}
+	return data, nil
 }
 
 // Setting is one key with its value as text; secrets are hidden.

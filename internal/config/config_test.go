@@ -129,6 +129,12 @@ func TestFaultsNameTheKeyAndWhatItWants(t *testing.T) {
 		{yaml: "kafka.timeot: 2s\n", want: "kafka.timeot: unknown key in c.yaml, line 1; did you mean kafka.timeout?"},
 		{yaml: "judge: true\n", want: "judge: holds a value in c.yaml, line 1, wants keys of its own; did you mean judge.enabled?"},
 		{yaml: "kafka:\n  # brokers: all are comments\nname: x\n"},
+		{set: "log.quiet=", want: "log.quiet: wants true or false"},
+		{yaml: "log: {rows: \"\"}\n", want: "log.rows: wants a whole number"},
+		{set: "limit=", want: "limit: wants a number"},
+		{yaml: "kafka: {timeout: 2}\n", want: "kafka.timeout: wants a duration such as 500ms or 2s"},
+		{yaml: "kafka: {timeout: 1.5}\n", want: "kafka.timeout: wants a duration such as 500ms or 2s"},
+		{yaml: "kafka: {timeout: 0}\n"},
 		{yaml: "log:\n  rows: a\n  quiet: b\n", want: "log.quiet: wants true or false\nlog.rows: wants a whole number"},
 	} {
 		var c sample
@@ -189,6 +195,37 @@ func TestFaultsOfTheFileNameTheLine(t *testing.T) {
 		err := Load(&c, Sources{File: file})
 		if want := "config file " + file + ": " + tc.want; tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%q: %v, want %s", tc.yaml, err, tc.want)
+		}
+	}
+}
+
+// An empty variable is one that is not set, but where "" is a value; two variables of one key have to agree.
+func TestEmptyAndDoubleVariables(t *testing.T) {
+	c := sample{}
+	c.Log.Quiet, c.Log.Rows, c.Log.Level, c.Kafka.Timeout = true, 7, "info", time.Second
+	env := []string{Prefix + "LOG_QUIET=", Prefix + "LOG_ROWS=", Prefix + "LOG_LEVEL=", Prefix + "KAFKA_TIMEOUT=", Prefix + "LIMIT="}
+	if err := Load(&c, Sources{Env: env}); err != nil || !c.Log.Quiet || c.Log.Rows != 7 || c.Log.Level != "" || c.Kafka.Timeout != time.Second || c.Limit != nil {
+		t.Errorf("%+v %v", c, err)
+	}
+	file := write(t, "secret", "one\n")
+	for _, tc := range []struct {
+		env  []string
+		want string
+	}{
+		{[]string{"KAFKA_PASSWORD=two", "KAFKA_PASSWORD_FILE=" + file}, "EVENHAND_KAFKA_PASSWORD and EVENHAND_KAFKA_PASSWORD_FILE set the same key to different values; unset one"},
+		{[]string{"KAFKA_PASSWORD_FILE=" + file, "KAFKA_PASSWORD=two"}, "EVENHAND_KAFKA_PASSWORD and EVENHAND_KAFKA_PASSWORD_FILE set the same key to different values; unset one"},
+		{[]string{"KAFKA_PASSWORD=one", "KAFKA_PASSWORD_FILE=" + file}, ""},
+		{[]string{"PW=three", "KAFKA_PASSWORD=one"}, "EVENHAND_KAFKA_PASSWORD and EVENHAND_PW set the same key to different values; unset one"},
+	} {
+		for i := range tc.env {
+			tc.env[i] = Prefix + tc.env[i]
+		}
+		got := ""
+		if err := Load(&sample{}, Sources{Env: tc.env, Alias: map[string]string{Prefix + "PW": "kafka.password"}}); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%q: %q, want %q", tc.env, got, tc.want)
 		}
 	}
 }

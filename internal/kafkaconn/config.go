@@ -93,10 +93,15 @@ func (c Config) Validate() error {
 	if !c.TLS.Enabled && (c.TLS.CAFile != "" || c.TLS.CertFile != "" || c.TLS.ServerName != "") {
 		errs = append(errs, errors.New("kafka.tls: is false but other tls keys are set; set it to true or remove them"))
 	}
-	if _, ok := codecs[c.Compression]; !ok {
-		errs = append(errs, fmt.Errorf("kafka.compression: %q is not none, gzip, snappy, lz4 or zstd", c.Compression))
+	return errors.Join(append(errs, ValidCompression(c.Compression))...)
+}
+
+// ValidCompression says what is wrong with a name of a compression; nil where nothing is.
+func ValidCompression(name string) error {
+	if _, ok := codecs[name]; !ok {
+		return fmt.Errorf("kafka.compression: %q is not none, gzip, snappy, lz4 or zstd", name)
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Timeouts of every connection. A hung broker accepts a dial and then says nothing, so each step has

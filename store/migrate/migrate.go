@@ -50,6 +50,13 @@ func Run(ctx context.Context, db *sql.DB, o clickhouse.Options) error {
 	if err != nil {
 		return audit.E(op, audit.KindInternal, err)
 	}
+	applied, err := appliedVersions(ctx, db, o.Database)
+	if err != nil {
+		return audit.E(op, audit.KindUnavailable, err)
+	}
+	if err := known(applied, p.ListSources()); err != nil {
+		return audit.E(op, audit.KindInvalid, err)
+	}
 	if _, err := p.Up(ctx); err != nil {
 		return audit.E(op, kindOf(err), named(err))
 	}
@@ -112,6 +119,17 @@ func provider(db *sql.DB, o clickhouse.Options, fsys fs.FS) (*goose.Provider, er
 	}
 	return goose.NewProvider(goose.DialectCustom, db, fsys, goose.WithStore(store),
 		goose.WithDisableGlobalRegistry(true), goose.WithIsolateDDL(true), goose.WithSlog(slog.New(slog.DiscardHandler)))
+}
+
+// known refuses a store that a later program has migrated: this one would write rows that lack what that one added.
+func known(applied map[int64]time.Time, sources []*goose.Source) error {
+	last := sources[len(sources)-1].Version
+	for v := range applied {
+		if v > last {
+			return fmt.Errorf("the store was migrated to %d by a later version of evenhand, this one knows %d; run that version, or restore the backup from before", v, last)
+		}
+	}
+	return nil
 }
 
 // named puts the file's name into a migration's error.

@@ -74,6 +74,20 @@ func TestRunIsIdempotent(t *testing.T) {
 	}
 }
 
+// A store that a later program has migrated is not written to.
+func TestALaterStoreIsRefused(t *testing.T) {
+	db, o := open(t)
+	if err := migrate.Run(t.Context(), db, o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "INSERT INTO "+o.Database+".schema_migrations (version_id, is_applied) VALUES (999, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := migrate.Run(t.Context(), db, o); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "migrated to 999 by a later version") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestRunInTwoProcessesAtOnce(t *testing.T) {
 	db, o := open(t)
 	g, ctx := errgroup.WithContext(t.Context())
