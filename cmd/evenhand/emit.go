@@ -129,6 +129,9 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	decoder.Limits.Message = min(maxLine, cmp.Or(decoder.Limits.Message, maxLine))
 	check := ingest.NewDecoder(decoder)
 	bar := newProgress(std.err, size, cmd.Quiet)
+	if k, ok := out.(*kafkaSender); ok && !cmd.Quiet {
+		k.say = bar.say
+	}
 	run := &emitRun{cmd: cmd, out: out, state: state, path: path, bar: bar, errw: std.err, seek: seek}
 	err = run.all(ctx, rows, check, counted)
 	bar.done()
@@ -407,10 +410,17 @@ type kafkaSender struct {
 	p       *kafkaconn.Producer
 	brokers string
 	begun   time.Time
+	say     func(string) // tells why nothing moves; nil says nothing
 }
 
-func (k *kafkaSender) to() string   { return k.brokers }
-func (k *kafkaSender) close() error { return k.p.Close(context.Background()) }
+func (k *kafkaSender) to() string { return k.brokers }
+
+// close gives up what a broker that takes nothing still has: it was not acknowledged, so it is sent again.
+func (k *kafkaSender) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	return k.p.Close(ctx)
+}
 
 // send waits and sends again while the broker is full: what was taken before folds in the store.
 func (k *kafkaSender) send(ctx context.Context, batch []event) error {
@@ -421,10 +431,13 @@ func (k *kafkaSender) send(ctx context.Context, batch []event) error {
 			ms[i].Headers = []kafka.Header{{Key: ingest.HeaderEventTime, Value: []byte(k.begun.Format(timeFormat))}}
 		}
 	}
-	for {
+	for told := false; ; told = true {
 		err := k.p.Produce(ctx, ms)
 		if audit.KindOf(err) != audit.KindOverloaded {
 			return err
+		}
+		if !told && k.say != nil {
+			k.say("waiting: " + k.brokers + " takes nothing at the moment (full? see its log and broker.cap_mb)")
 		}
 		if !wait.For(ctx, time.Second) {
 			return ctx.Err()
