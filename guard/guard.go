@@ -62,6 +62,9 @@ func (g *Guard) Decide(ctx context.Context, in *audit.Interaction, o Options) (*
 	if err != nil {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
+	if err := own.affords(in, &o); err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
 	if o.Domain != "" && o.Domain != in.Domain {
 		placed := *in
 		placed.Domain = o.Domain

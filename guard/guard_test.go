@@ -333,6 +333,30 @@ func TestOptionsLeaveTheDefaultsAlone(t *testing.T) {
 }
 
 // An approval holds for the text that was shown: other text under the same id is another gate, and the rest of a stream is not.
+// A caller's rules are refused where matching them could hold a core for long.
+func TestCostlyRulesAreRefused(t *testing.T) {
+	g := guard.New(guardtest.Current(t), guard.Config{})
+	rule := func(i int, pattern string) string {
+		return fmt.Sprintf(`{"id":"r%d","description":"d","category":"c","pattern":%q}`, i, pattern)
+	}
+	var many []string
+	for i := range 32 {
+		many = append(many, rule(i, fmt.Sprintf(`(?:a[\s\S]{0,30}b){1,30}zq[%d?]`, i)))
+	}
+	costly := `{"hitlGate":true,"hitlGateRules":[` + strings.Join(many, ",") + `]}`
+	for _, tc := range []struct {
+		options string
+		bytes   int
+		refused bool
+	}{{costly, 100_000, true}, {costly, 1_000, false}, {`{"hitlGate":true,"hitlGateRules":[` + rule(0, `/\b(?:export|dump)\s+(?:all\s+)?(?:users?|customers?)\b/i`) + `]}`, 1 << 20, false}} {
+		_, err := g.Decide(t.Context(), detectortest.Interaction("", strings.Repeat("a word ", tc.bytes/7)), options(t, tc.options))
+		var faulty *guard.OptionError
+		if tc.refused != errors.As(err, &faulty) || tc.refused && faulty.Faults[0].Field != "hitlGateRules" {
+			t.Errorf("%d bytes: %v", tc.bytes, err)
+		}
+	}
+}
+
 func TestGatesAreOfTexts(t *testing.T) {
 	g := guard.New(guardtest.Current(t), guard.Config{})
 	under := func(method, response, asked string) audit.ID {

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +19,11 @@ import (
 type ownRules struct {
 	rules   []*rules.Rule
 	scanner *scan.Scanner
+	cost    int // steps that a byte of text may take
 }
+
+// maxSteps bounds what a caller's rules may take of one core, about a second: no match can be broken off.
+const maxSteps = 500_000_000
 
 // scanStates bounds what one list of rules may hold in memory: some hundred kilobytes.
 const scanStates = 1024
@@ -34,6 +39,9 @@ func compile(o *Options) (*ownRules, error) {
 	for _, r := range d.Rules() {
 		if r.Pack.ID == gate.CustomPack { // the built-in ones are in the common scanner
 			out.rules, patterns = append(out.rules, r), append(patterns, r.Expanded...)
+			for _, p := range r.Expanded {
+				out.cost += gate.Cost(p)
+			}
 		}
 	}
 	if out.scanner, err = scan.Compile(patterns, scan.Options{MaxStates: scanStates}); err != nil {
@@ -53,6 +61,19 @@ func ruleFaults(err error) (faults []ingest.Fault) {
 		faults = append(faults, ingest.Fault{Field: field, Code: ingest.BadValue, Message: message})
 	}
 	return faults
+}
+
+// affords says that the rules would take too long for an interaction's checked texts.
+func (r *ownRules) affords(in *audit.Interaction, o *Options) error {
+	n := 0
+	for _, side := range o.Check.sides() {
+		n += len(in.Text(side))
+	}
+	if r == nil || n == 0 || r.cost <= maxSteps/n {
+		return nil
+	}
+	return &OptionError{[]ingest.Fault{{Field: "hitlGateRules", Code: ingest.BadValue,
+		Message: fmt.Sprintf("the patterns are too costly for a text of %d bytes; name fewer or shorter ones, without repetitions of repetitions", n)}}}
 }
 
 // find gives the matches of the rules in one text.
@@ -135,9 +156,14 @@ func cacheKey(o *Options) string {
 func whole(fs []audit.Finding) []audit.Finding {
 	out := fs[:0]
 	for i, f := range fs {
-		if !slices.ContainsFunc(fs[i+1:], func(g audit.Finding) bool {
-			return g.Side == f.Side && g.Span.Start == f.Span.Start && g.Kind == f.Kind && g.Rule == f.Rule
-		}) {
+		longer := false
+		for _, g := range fs[i+1:] {
+			if g.Side != f.Side || g.Span.Start != f.Span.Start {
+				break
+			}
+			longer = longer || g.Kind == f.Kind && g.Rule == f.Rule
+		}
+		if !longer {
 			out = append(out, f)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/evenhand/evenhand/audit"
@@ -101,6 +102,19 @@ func re2(pattern string) (string, error) {
 		return "", errors.New("matches the empty text, so it would stop everything; name at least one character")
 	}
 	return out, nil
+}
+
+// Cost is about how many steps matching a pattern takes for each byte of a text at worst: the length of its program.
+func Cost(pattern string) int {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return 0 // it does not compile, which is told elsewhere
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(prog.Inst)
 }
 
 // literal splits /body/flags.
