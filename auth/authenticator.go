@@ -307,6 +307,19 @@ func (a *Authenticator) identify(r *http.Request) (p *Principal, kind string, er
 	return nil, "static_key", unauthorized(WrongKey, "the key is not known: it is neither http.api_key, nor an API key (evh_…), nor a token")
 }
 
+// Ours tells whether a credential is one that we look at: an API key, the static key, or a token of an issuer whose tokens are taken. It
+// does not say that it holds. Where others' credentials come the same way, ours must not be taken for theirs and sent on.
+func (a *Authenticator) Ours(credential string) bool {
+	if given := sha256.Sum256([]byte(credential)); a.cfg.StaticKey != "" && subtle.ConstantTimeCompare(given[:], a.static[:]) == 1 {
+		return true
+	}
+	if strings.HasPrefix(credential, keyPrefix) {
+		return true
+	}
+	issuer, err := peek(credential)
+	return err == nil && (issuer == DevIssuer || a.issuer != nil && issuer == a.issuer.issuer)
+}
+
 // token lets the verifier of the token's issuer decide.
 func (a *Authenticator) token(ctx context.Context, raw string) (p *Principal, kind string, err error) {
 	issuer, err := peek(raw)

@@ -21,8 +21,8 @@ type caller struct {
 //
 //   - X-Evenhand-Key is ours; Authorization is then the provider's.
 //   - Without it, Authorization is ours where keys of providers are held here, and goes no further.
-//   - Where nobody is asked for a credential (on loopback), Authorization is the provider's, unless it is one of
-//     our keys, which never leave.
+//   - Where nobody is asked for a credential (on loopback), Authorization is the provider's, unless it is a key or token
+//     of ours, which never leave.
 func (g *Gateway) admit(r *http.Request) (caller, *fault) {
 	asked := r.Clone(r.Context())
 	ours, given := r.Header.Get(KeyHeader), r.Header.Get("Authorization")
@@ -33,7 +33,7 @@ func (g *Gateway) admit(r *http.Request) (caller, *fault) {
 	case ours != "":
 		asked.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ours))
 		asked.Header.Del("X-Api-Key")
-	case strings.HasPrefix(token, "evh_"):
+	case token != "" && g.Auth != nil && g.Auth.Ours(token):
 		c.theirs = false
 		asked.Header.Del("X-Api-Key")
 	case g.Open:

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -167,6 +168,24 @@ func TestBadRequests(t *testing.T) {
 	}
 	if e := s.event(); e["domain"] != "finance" {
 		t.Errorf("event %v", e)
+	}
+}
+
+// A token or key of ours is never sent to a provider, even where nobody is asked for one.
+func TestOurCredentialsStay(t *testing.T) {
+	p := newProvider(t, says(clean))
+	s := start(t, p.URL, nil)
+	token := func(issuer string) string {
+		part := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+		return part(`{"alg":"EdDSA","typ":"JWT"}`) + "." + part(`{"iss":"`+issuer+`","sub":"ann"}`) + "." + part("signature")
+	}
+	for credential, status := range map[string]int{token(auth.DevIssuer): 401, "evh_acme_0123456789": 401, token("https://provider.example"): 200, "sk-theirs": 200} {
+		if got := s.do(PathChat, prompt("hi", ""), "Authorization", "Bearer "+credential); got.status != status && !(status == 401 && got.status == 503) {
+			t.Errorf("%s: %d %s", credential, got.status, got.body)
+		}
+	}
+	if p.calls() != 2 {
+		t.Errorf("%d calls", p.calls())
 	}
 }
 

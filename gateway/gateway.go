@@ -42,6 +42,8 @@ var Unserved = []string{"/v1/completions", "/v1/embeddings", "/v1/moderations", 
 // Admitter lets callers in; its errors are those of package auth.
 type Admitter interface {
 	Admit(r *http.Request, what auth.Permission) (*auth.Principal, error)
+	// Ours tells a credential of ours from one that is for the provider.
+	Ours(credential string) bool
 }
 
 // Decider judges: a *guard.Guard that fails closed.

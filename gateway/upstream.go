@@ -130,12 +130,16 @@ func (g *Gateway) unreached(ctx context.Context, up *upstream, err error) *fault
 
 // Response headers that are between two neighbours, or would speak for this host.
 var stays = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
-	"Content-Length", "Set-Cookie", "Alt-Svc", "Strict-Transport-Security", "Location"}
+	"Content-Length", "Set-Cookie", "Alt-Svc", "Strict-Transport-Security", "Location", "Refresh", "Www-Authenticate"}
 
 // copyHeader passes the provider's headers on.
 func copyHeader(to, from http.Header) {
+	var next []string // what the provider says is for its neighbour alone
+	for name := range strings.SplitSeq(strings.Join(from["Connection"], ","), ",") {
+		next = append(next, http.CanonicalHeaderKey(strings.TrimSpace(name)))
+	}
 	for name, values := range from {
-		if slices.Contains(stays, name) || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "X-Evenhand-") {
+		if slices.Contains(stays, name) || slices.Contains(next, name) || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, "X-Evenhand-") {
 			continue
 		}
 		to[name] = slices.Clone(values)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -47,7 +49,7 @@ func (m *Masker) Record(ctx context.Context, r audit.Record) audit.Record {
 	w.side(&in.Response, audit.Output, v.Findings, &places[0])
 	w.side(&in.Prompt, audit.Input, v.Findings, &places[1])
 	plain := []*string{&in.Query, &in.ErrorMessage, &in.SanitizedPrompt}
-	structured := []*string{&in.Messages, &in.ResponseJSON, &in.QueryContext, &in.RetrievedContext, &in.Metadata}
+	structured := []*string{&in.Messages, &in.ResponseJSON, &in.QueryContext, &in.RetrievedContext, &in.Metadata, &in.RedactionSummary, &in.GroupAttributes}
 	for _, field := range plain {
 		w.put(field, w.text(ctx, *field))
 	}
@@ -152,11 +154,31 @@ func (w *masking) json(ctx context.Context, text string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
+// inner masks a string of JSON. Arguments of tools are JSON in a string: they stay JSON, and escapes hide nothing in them.
+func (w *masking) inner(ctx context.Context, text string) string {
+	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.UseNumber()
+		var value any
+		if d.Decode(&value) == nil && errors.Is(d.Decode(new(any)), io.EOF) {
+			return w.json(ctx, text)
+		}
+	}
+	return w.text(ctx, text)
+}
+
 func (w *masking) value(ctx context.Context, v any) (out any, changed bool) {
 	switch v := v.(type) {
 	case string:
-		masked := w.text(ctx, v)
+		masked := w.inner(ctx, v)
 		return masked, masked != v
+	case json.Number: // of a card, perhaps
+		if len(v) >= shortest {
+			masked := w.text(ctx, string(v))
+			if masked != string(v) {
+				return masked, true
+			}
+		}
 	case []any:
 		for i := range v {
 			var anew bool

@@ -28,6 +28,7 @@ func TestMaskerReachesEveryText(t *testing.T) {
 	in.Messages = `[{"content":[{"text":"Mail ` + ann + ` please","type":"text"}],"n":1.50,"role":"user"}]`
 	in.ResponseJSON = `{"b":"` + ann + `","to":"<` + bob + `>"}`
 	in.QueryContext, in.RetrievedContext, in.Metadata = `{"by":"`+bob+`"}`, `[{"text":"`+ann+`"}]`, `{"a":null,"mail":"carl@example.org"}`
+	in.RedactionSummary, in.GroupAttributes = `{"EMAIL":["`+bob+`"],"n":1}`, `{"region":"`+ann+`"}`
 	in.UserEmail, in.Digest, in.ContainedPII, in.PromptChars = ann, [32]byte{1}, audit.Unknown, 27
 	before := *in
 	m := masker(t)
@@ -51,6 +52,7 @@ func TestMaskerReachesEveryText(t *testing.T) {
 	want.Messages = `[{"content":[{"text":"Mail [EMAIL_2] please","type":"text"}],"n":1.50,"role":"user"}]`
 	want.ResponseJSON = `{"b":"[EMAIL_2]","to":"<[EMAIL_1]>"}`
 	want.QueryContext, want.RetrievedContext, want.Metadata = `{"by":"[EMAIL_1]"}`, `[{"text":"[EMAIL_2]"}]`, `{"a":null,"mail":"[EMAIL_3]"}`
+	want.RedactionSummary, want.GroupAttributes = `{"EMAIL":["[EMAIL_1]"],"n":1}`, `{"region":"[EMAIL_2]"}`
 	if !reflect.DeepEqual(*got, want) {
 		t.Errorf("got  %+v\nwant %+v", *got, want)
 	}
@@ -66,6 +68,18 @@ func TestMaskerReachesEveryText(t *testing.T) {
 }
 
 // What one text knows for personal is masked where another does not say what it is; what cannot be read is not kept.
+// What tools are asked is JSON in a string: it is masked inside and stays JSON, however it is escaped; numbers are values too.
+func TestMaskerReadsJSONInStrings(t *testing.T) {
+	in := detectortest.Interaction("", "mail to ann@example.org n 4111111111111111")
+	in.ResponseJSON = `{"tool_calls":[{"function":{"arguments":"{\"to\":\"ann\\u0040example.org\",\"n\": 4111111111111111,\"k\":1}"}}]}`
+	in.Metadata = `{"card":4111111111111111,"n":1234567,"plain":"{ann@example.org"}`
+	got := masker(t).Record(t.Context(), audit.Record{Interaction: in, Verdict: analyzer(t).Analyze(t.Context(), in)}).Interaction
+	if got.ResponseJSON != `{"tool_calls":[{"function":{"arguments":"{\"k\":1,\"n\":\"[CREDIT_CARD_1]\",\"to\":\"[EMAIL_1]\"}"}}]}` ||
+		got.Metadata != `{"card":"[CREDIT_CARD_1]","n":1234567,"plain":"{[EMAIL_1]"}` {
+		t.Errorf("%s\n%s", got.ResponseJSON, got.Metadata)
+	}
+}
+
 func TestMaskerKnowsValues(t *testing.T) {
 	in := detectortest.Interaction("", "Her SSN: 536228745")
 	in.Metadata = `{"ref":"x536228745y"}`

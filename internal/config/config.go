@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -204,6 +205,9 @@ func List(c any) []Setting {
 			text = ""
 		} else if list, ok := v.Interface().([]string); ok {
 			text = strings.Join(list, ",") // as a variable takes it
+		}
+		if u, err := url.Parse(text); err == nil && u.User != nil {
+			text = u.Redacted()
 		}
 		out = append(out, Setting{key, Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), text})
 	})

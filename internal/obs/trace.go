@@ -38,7 +38,9 @@ func (c TraceConfig) Validate() error {
 	if c.Ratio < 0 || c.Ratio > 1 {
 		errs = append(errs, fmt.Errorf("trace.ratio: %v is not in 0..1", c.Ratio))
 	}
-	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "") {
+	if u, err := url.Parse(c.Endpoint); err == nil && u.User != nil {
+		errs = append(errs, errors.New("trace.endpoint: holds a name or a password, which would not be sent; name the address alone"))
+	} else if c.Endpoint != "" && (err != nil || u.Host == "") {
 		errs = append(errs, errors.New("trace.endpoint: is not an address such as http://127.0.0.1:4318"))
 	}
 	return errors.Join(errs...)
