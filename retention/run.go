@@ -31,7 +31,7 @@ type Outcome struct {
 }
 
 // Run does what the plan of now says and waits until what it dropped is off the disk. On an error what
-// was done stays done; the next run goes on. progress hears of each step.
+// was done stays done; the next run goes on. progress hears of each step, and while it waits.
 func (r *Retention) Run(ctx context.Context, progress func(done, total int)) (out Outcome, err error) {
 	p, err := r.Plan(ctx, time.Time{})
 	if err != nil {
@@ -54,7 +54,7 @@ func (r *Retention) Run(ctx context.Context, progress func(done, total int)) (ou
 	for i := range p.holds {
 		out.HoldsActive += int(flag(p.holds[i].Active()))
 	}
-	if out.Inactive, err = r.offDisk(ctx, p); err != nil {
+	if out.Inactive, err = r.offDisk(ctx, p, func() { progress(len(p.Steps), len(p.Steps)) }); err != nil {
 		return out, err
 	}
 	if out.Detached, err = r.detached(ctx); err != nil {
@@ -348,13 +348,14 @@ func (r *Retention) dropping(ctx context.Context, h *Hold) ([]time.Time, error) 
 }
 
 // offDisk waits until no part that a run took out of use is on the disk. It gives how many are left.
-func (r *Retention) offDisk(ctx context.Context, p *Plan) (left uint64, err error) {
+func (r *Retention) offDisk(ctx context.Context, p *Plan, waiting func()) (left uint64, err error) {
 	for until := time.Now().Add(r.opt.DiskWait); ; {
 		var tables []string
 		if left, tables, err = r.oldParts(ctx, p.Steps); err != nil || left == 0 || time.Now().After(until) {
 			return left, err
 		}
 		r.wake(ctx, tables)
+		waiting()
 		t := time.NewTimer(r.opt.Poll)
 		select {
 		case <-t.C:

@@ -249,7 +249,7 @@ func printReport(out io.Writer, r *store.Report) {
 		fmt.Fprintln(out, "The brokers were not asked: what the log holds was not compared with the store")
 	}
 	if x := r.Rollups; x != nil {
-		fmt.Fprintf(out, "%d hours of %s were counted again from what was written until %s and compared with the rollups\n", x.Hours, count(x.Days, "event day"), x.Through.Format(time.RFC3339))
+		fmt.Fprintf(out, "%s of %s were counted again from what was written until %s and compared with the rollups\n", count(x.Hours, "hour"), count(x.Days, "event day"), x.Through.Format(time.RFC3339))
 	}
 	if r.OK() {
 		fmt.Fprintln(out, "OK: every offset is covered once, every event has one verdict, the read model equals the facts.")

@@ -31,7 +31,7 @@ type dlqCmd struct {
 type dlqFlags struct {
 	Reason []string `help:"Only this reason, such as tenant_missing; repeatable. docs/events.md lists them." placeholder:"CODE"`
 	Tenant string   `help:"Only this tenant." placeholder:"NAME"`
-	Since  string   `help:"Only what came since: an age such as 24h, a day or an RFC 3339 time." placeholder:"WHEN"`
+	Since  string   `help:"Only what came since: an age such as 24h or 7d, a day or an RFC 3339 time." placeholder:"WHEN"`
 }
 
 func (f dlqFlags) filter(now time.Time) (store.RejectedFilter, error) {
@@ -73,15 +73,15 @@ func parseSince(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if age, err := time.ParseDuration(s); err == nil && age > 0 {
-		return now.Add(-age), nil
+	if d, err := age(s); err == nil && d > 0 {
+		return now.Add(-d), nil
 	}
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
 		if t, err := time.Parse(form, s); err == nil {
 			return t, nil
 		}
 	}
-	return time.Time{}, &settingsError{fmt.Errorf("--since: %q is not an age such as 24h, a day such as 2026-11-21 or an RFC 3339 time", s)}
+	return time.Time{}, &settingsError{fmt.Errorf("--since: %q is not an age such as 24h or 7d, a day such as 2026-11-21 or an RFC 3339 time", s)}
 }
 
 // parsePlace reads TOPIC/PARTITION/OFFSET; without a topic it is the interactions'.

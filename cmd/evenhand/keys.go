@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -84,14 +83,10 @@ func (cmd *keyCreateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 
 // expiry reads --expires.
 func expiry(given string, now time.Time) (time.Time, error) {
-	days, isDays := strings.CutSuffix(given, "d")
 	if given == "" {
 		return time.Time{}, nil
 	}
-	if n, err := strconv.ParseUint(days, 10, 16); isDays && err == nil {
-		return now.AddDate(0, 0, int(n)), nil
-	}
-	if d, err := time.ParseDuration(given); err == nil {
+	if d, err := age(given); err == nil {
 		return now.Add(d), nil
 	}
 	if day, err := time.Parse(time.DateOnly, given); err == nil {

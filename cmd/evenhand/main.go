@@ -113,6 +113,16 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	if err := ctx.Scan.PopValueInto("duration", &s); err != nil {
 		return err
 	}
+	d, err := age(s)
+	if err != nil {
+		return err
+	}
+	target.SetInt(int64(d))
+	return nil
+}
+
+// age reads a duration, which may be in days.
+func age(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		var n int64
@@ -121,10 +131,9 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%q is no duration such as 90m, 24h or 7d", s)
+		return 0, fmt.Errorf("%q is no duration such as 90m, 24h or 7d", s)
 	}
-	target.SetInt(int64(d))
-	return nil
+	return d, nil
 }
 
 // run is main without the process around it: it returns the exit status. 0 ok, 1 failed, 2 usage or

@@ -138,7 +138,8 @@ type retainRunCmd struct {
 }
 
 func (retainRunCmd) Help() string {
-	return `The same as 'evenhand jobs run retention': it is recorded among the job's runs and may run beside the leader's.`
+	return `The same as 'evenhand jobs run retention': it is recorded among the job's runs and may run beside the leader's.
+When all is dropped it waits until the server has taken the old parts off the disk: two minutes as a rule, 15 at most.`
 }
 
 // Run runs the job.

@@ -101,7 +101,7 @@ func (cmd *sqlCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 type figuresFlags struct {
 	storeFlags
 	Tenant string        `help:"Only this tenant; all when not given." placeholder:"NAME"`
-	Last   time.Duration `help:"Window that ends now." default:"168h"`
+	Last   time.Duration `help:"Window that ends now; passed over where --from is given." default:"168h"`
 	From   string        `help:"Window that begins then: a day (YYYY-MM-DD, UTC) or a time (RFC 3339); instead of --last." placeholder:"TIME"`
 	To     string        `help:"End of the window of --from, itself outside; now when not given." placeholder:"TIME"`
 }
