@@ -118,6 +118,9 @@ func TestReplayOfDeadLetters(t *testing.T) {
 			}
 		}
 	}
+	if r := evenhand(t, "", "dlq", "replay", "0/999", "--data-dir", dir); r.code != 1 || !strings.Contains(r.err, "no message was rejected at 0/999") {
+		t.Errorf("%+v", r)
+	}
 	// What is still wrong comes back with its attempts counted, and is sent once however often it did.
 	for round := 1; round <= 2; round++ {
 		replay(fmt.Sprintf(`{"selected":%d,"sent":1,"repeated":%d,"not_sent":{},"dry_run":false}`, round, round-1), "--reason", "bad_json")

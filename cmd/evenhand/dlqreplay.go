@@ -118,6 +118,9 @@ func (cmd *dlqReplayCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	for _, c := range total {
 		all += int64(c.Count)
 	}
+	if all == 0 && len(f.Places) > 0 {
+		return fmt.Errorf("no message was rejected at %s", strings.Join(cmd.Places, ", "))
+	}
 	r.bar = newProgress(std.err, all, cmd.Quiet)
 	err = r.all(ctx, f)
 	r.bar.done()
