@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/reply"
 	"github.com/evenhand/evenhand/internal/secret"
@@ -307,8 +309,8 @@ func (a *Authenticator) identify(r *http.Request) (p *Principal, kind string, er
 	return nil, "static_key", unauthorized(WrongKey, "the key is not known: it is neither http.api_key, nor an API key (evh_…), nor a token")
 }
 
-// Ours tells whether a credential is one that we look at: an API key, the static key, or a token of an issuer whose tokens are taken. It
-// does not say that it holds. Where others' credentials come the same way, ours must not be taken for theirs and sent on.
+// Ours tells whether a credential is for us: an API key, the static key, or a token for us of an issuer whose tokens are taken; that issuer's
+// tokens for others are not. It does not say that the credential holds. Where others' credentials come the same way, ours must not be taken for theirs and sent on.
 func (a *Authenticator) Ours(credential string) bool {
 	if given := sha256.Sum256([]byte(credential)); a.cfg.StaticKey != "" && subtle.ConstantTimeCompare(given[:], a.static[:]) == 1 {
 		return true
@@ -317,7 +319,15 @@ func (a *Authenticator) Ours(credential string) bool {
 		return true
 	}
 	issuer, err := peek(credential)
-	return err == nil && (issuer == DevIssuer || a.issuer != nil && issuer == a.issuer.issuer)
+	if err != nil || a.issuer == nil || issuer != a.issuer.issuer {
+		return err == nil && issuer == DevIssuer
+	}
+	claims := jwt.MapClaims{}
+	if _, _, err := jwt.NewParser().ParseUnverified(credential, claims); err != nil {
+		return true
+	}
+	meant, err := claims.GetAudience()
+	return err != nil || slices.ContainsFunc(meant, func(who string) bool { return slices.Contains(a.issuer.audience, who) })
 }
 
 // token lets the verifier of the token's issuer decide.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -236,6 +237,32 @@ func TestBucketsAreBounded(t *testing.T) {
 	}
 	if _, ok := newLimiter(0, 0, clk.now).take("a"); !ok {
 		t.Error("no limit limits")
+	}
+}
+
+// What is for us is told from what is for others, whether it holds or not.
+func TestOurs(t *testing.T) {
+	is := newIssuer(t, map[string]any{"ed": edKey.Public()})
+	cfg := is.config()
+	cfg.StaticKey = static
+	a := made(t, cfg, Options{})
+	defer a.Close()
+	token := func(members map[string]any) string {
+		claims := is.good()
+		maps.Copy(claims, members)
+		return sign(t, jwt.SigningMethodEdDSA, edKey, "ed", claims)
+	}
+	for what, tc := range map[string]struct {
+		credential string
+		want       bool
+	}{
+		"a token for us": {token(nil), true}, "one that has ended": {token(map[string]any{"exp": 1}), true}, "one for others": {token(map[string]any{"aud": "https://models.example"}), false},
+		"of others": {token(map[string]any{"iss": "https://other.example"}), false}, "for trying out": {token(map[string]any{"iss": DevIssuer, "aud": devAudience}), true},
+		"the static key": {static, true}, "an API key": {"evh_acme_1", true}, "a provider's key": {"sk-theirs", false}, "nothing": {"", false},
+	} {
+		if got := a.Ours(tc.credential); got != tc.want {
+			t.Errorf("%s: %v", what, got)
+		}
 	}
 }
 

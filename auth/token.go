@@ -28,8 +28,9 @@ const (
 
 // verifier takes the tokens of one issuer.
 type verifier struct {
-	issuer string
-	parser *jwt.Parser
+	issuer   string
+	audience []string
+	parser   *jwt.Parser
 	// key finds the key of a token; its errors are refusals.
 	key                     func(context.Context, *jwt.Token) (any, error)
 	tenantClaim, rolesClaim string
@@ -37,7 +38,7 @@ type verifier struct {
 }
 
 func newVerifier(issuer string, audience []string, now func() time.Time) *verifier {
-	return &verifier{issuer: issuer, parser: jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithLeeway(leeway), jwt.WithExpirationRequired(),
+	return &verifier{issuer: issuer, audience: audience, parser: jwt.NewParser(jwt.WithValidMethods(algorithms), jwt.WithLeeway(leeway), jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(), jwt.WithIssuer(issuer), jwt.WithAudience(audience...), jwt.WithStrictDecoding(), jwt.WithTimeFunc(now))}
 }
 

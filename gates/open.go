@@ -18,7 +18,10 @@ func (s *Service) Open(ctx context.Context, r Request) (audit.ID, error) {
 	if !r.ID.IsZero() {
 		switch was, err := s.Store.Gate(ctx, r.ID); {
 		case err == nil && was.Tenant == r.Tenant:
-			return was.ID, nil
+			if !all && was.State == audit.GateOpen { // what ended it at once was broken off
+				_, err = s.settle(ctx, was, audit.ID{}, said{State: audit.GateDenied, Cause: causeTooMany})
+			}
+			return was.ID, err
 		case err == nil:
 			return audit.ID{}, audit.E("gates: open", audit.KindInvalid, errors.New("id: belongs to another gate"))
 		case !errors.Is(err, ErrUnknown):

@@ -37,6 +37,7 @@ type choice struct {
 type tool struct {
 	id, name, kind string
 	args           strings.Builder
+	hosted         bool // the provider runs it: its caller has nothing to do
 }
 
 func (a *answer) choice(i int) *choice {
@@ -44,6 +45,10 @@ func (a *answer) choice(i int) *choice {
 		a.choices = map[int]*choice{}
 	}
 	c := a.choices[i]
+	if c == nil && len(a.choices) >= maxChoices {
+		a.opaque = true // nobody asks for so many; what they say goes to one that is not looked at
+		return &choice{parts: map[string]*strings.Builder{}}
+	}
 	if c == nil {
 		c = &choice{parts: map[string]*strings.Builder{}}
 		a.choices[i] = c
@@ -62,11 +67,18 @@ func (a *answer) add(b *strings.Builder, s string) {
 	}
 }
 
+// What an answer may have at most.
+const (
+	maxChoices = 128
+	maxTools   = 1024
+)
+
 func (c *choice) tool(i int) *tool {
-	for len(c.tools) <= min(i, 1023) {
+	i = max(0, min(i, maxTools-1))
+	for len(c.tools) <= i {
 		c.tools = append(c.tools, &tool{})
 	}
-	return c.tools[max(0, min(i, 1023))]
+	return c.tools[i]
 }
 
 // identify takes what stands in every part of an answer.

@@ -13,8 +13,17 @@ const KeyHeader = "X-Evenhand-Key"
 // caller is who calls and whether what else the request shows is for the provider.
 type caller struct {
 	tenant  string
-	subject string // as package auth names callers
-	theirs  bool   // Authorization (or the upstream's key header) is the provider's
+	subject string                  // as package auth names callers
+	theirs  bool                    // Authorization (or the upstream's key header) is the provider's
+	ours    func(value string) bool // tells a credential of ours, which no provider gets
+}
+
+// bare is a credential without its scheme.
+func bare(value string) string {
+	if _, token, ok := strings.Cut(strings.TrimSpace(value), " "); ok {
+		return strings.TrimSpace(token)
+	}
+	return strings.TrimSpace(value)
 }
 
 // admit tells our credential from the provider's and lets the caller in.
@@ -26,14 +35,13 @@ type caller struct {
 func (g *Gateway) admit(r *http.Request) (caller, *fault) {
 	asked := r.Clone(r.Context())
 	ours, given := r.Header.Get(KeyHeader), r.Header.Get("Authorization")
-	_, token, _ := strings.Cut(given, " ")
-	token = strings.TrimSpace(token)
-	c := caller{theirs: true}
+	token := bare(given)
+	c := caller{theirs: true, ours: func(value string) bool { return g.Auth != nil && g.Auth.Ours(bare(value)) }}
 	switch {
 	case ours != "":
 		asked.Header.Set("Authorization", "Bearer "+strings.TrimSpace(ours))
 		asked.Header.Del("X-Api-Key")
-	case token != "" && g.Auth != nil && g.Auth.Ours(token):
+	case token != "" && c.ours(token):
 		c.theirs = false
 		asked.Header.Del("X-Api-Key")
 	case g.Open:

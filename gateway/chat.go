@@ -48,7 +48,14 @@ func (chat) whole(a *answer, v gjson.Result) {
 		return
 	}
 	for i, c := range choices.Array() {
-		chatSaid(a.choice(i), a, c, c.Get("message"))
+		to := a.choice(i)
+		m := c.Get("message")
+		if !m.IsObject() {
+			m = c.Get("delta")
+		}
+		chatSaid(to, a, c, m)
+		a.more(&to.text, c.Get("text").Str)
+		a.opaque = a.opaque || !m.IsObject() && c.Get("text").Type != gjson.String
 	}
 	a.ended = true
 }
@@ -68,28 +75,47 @@ func (chat) chunk(a *answer, v gjson.Result) {
 		}
 		to := a.choice(i)
 		chatSaid(to, a, c, c.Get("delta"))
-		if m := c.Get("message"); m.IsObject() { // told whole in a stream
-			a.whole(to, m)
+		if m := c.Get("message"); m.IsObject() {
+			a.retold(to, m)
 		}
-		if s := c.Get("text"); s.Type == gjson.String {
-			a.add(&to.text, s.String())
-		}
+		a.add(&to.text, c.Get("text").Str)
 	}
 }
 
-// whole takes a message that may have been told in pieces before.
-func (a *answer) whole(c *choice, m gjson.Result) {
-	if s := m.Get("content"); s.Type == gjson.String && s.String() == c.text.String() {
-		return
+// retold takes a message that a stream tells whole, of which some may have been told in pieces before.
+func (a *answer) retold(c *choice, m gjson.Result) {
+	var whole answer
+	w := whole.choice(0)
+	chatSaid(w, &whole, gjson.Result{}, m)
+	c.voice = c.voice || w.voice
+	a.more(&c.text, w.text.String())
+	a.more(&c.extra, w.extra.String())
+	for i, t := range w.tools {
+		was := c.tool(i)
+		if was.name == "" || was.name == t.name {
+			was.id, was.name, was.kind = t.id, t.name, t.kind
+			a.more(&was.args, t.args.String())
+			continue
+		}
+		c.tools = append(c.tools, t)
+		a.size += t.args.Len()
 	}
-	if c.text.Len() > 0 {
-		c.text.WriteString("\n")
+}
+
+// more adds what a text says beyond what was told of it; what was told and does not begin it stays, for it went to the caller.
+func (a *answer) more(b *strings.Builder, whole string) {
+	switch told := b.String(); {
+	case strings.HasPrefix(whole, told):
+		a.add(b, whole[len(told):])
+	case !strings.Contains(told, whole):
+		a.add(b, "\n"+whole)
 	}
-	chatSaid(c, a, gjson.Result{}, m)
 }
 
 // chatMembers are the members of a message that are read by their names, or are no text of the model.
-var chatMembers = []string{"role", "content", "refusal", "audio", "reasoning_content", "reasoning", "tool_calls", "function_call", "annotations", "name", "id"}
+// Nor is what tools gave back.
+var chatMembers = []string{"role", "content", "refusal", "audio", "reasoning_content", "reasoning", "tool_calls", "function_call", "annotations", "name", "id",
+	"executed_tools", "search_results", "citations", "context", "images"}
 
 // chatSaid adds what a message, or a piece of one, says. Members that are not known are read, too: providers have names of their own for
 // what a model thinks.
@@ -140,7 +166,7 @@ func chatPart(c *choice, a *answer, i int, part gjson.Result) {
 	switch {
 	case part.Type == gjson.String:
 		a.add(&c.text, part.String())
-	case part.Get("text").Type == gjson.String:
+	case part.Get("text").Str != "":
 		a.add(&c.text, part.Get("text").String())
 	case kind == "refusal":
 		a.add(&c.text, part.Get("refusal").String())
@@ -155,15 +181,20 @@ func chatPart(c *choice, a *answer, i int, part gjson.Result) {
 
 // chatTool adds a call of a tool, or a piece of one.
 func chatTool(t *tool, a *answer, call gjson.Result) {
-	f := call
+	var f gjson.Result
 	for _, name := range []string{"function", "custom"} {
 		if v := call.Get(name); v.IsObject() {
 			f = v
 		}
 	}
 	t.id += call.Get("id").String()
-	t.name += f.Get("name").String()
-	a.add(&t.args, f.Get("arguments").String()+f.Get("input").String())
+	if f.Exists() {
+		t.name += f.Get("name").String()
+		a.add(&t.args, requested(f))
+	} else {
+		t.name += call.Get("name").String()
+		a.add(&t.args, requested(call))
+	}
 	if k := call.Get("type").String(); k != "" {
 		t.kind = k
 	}

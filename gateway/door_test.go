@@ -187,6 +187,22 @@ func TestOurCredentialsStay(t *testing.T) {
 	if p.calls() != 2 {
 		t.Errorf("%d calls", p.calls())
 	}
+	// Nor beside a credential that lets the caller in, without its scheme, or where the provider's key stands elsewhere.
+	s = start(t, p.URL, func(c *Config, _ *Deps) {
+		c.Upstreams = []Upstream{{Name: "other", BaseURL: p.URL + "/v1", KeyHeader: "X-Api-Key", Models: []string{"other-"}}}
+	})
+	for _, headers := range [][]string{{"Authorization", "evh_acme_0123456789"}, {"Authorization", "Bearer sk-theirs", "X-Api-Key", "evh_acme_0123456789"}} {
+		s.do(PathChat, prompt("hi", ""), headers...)
+		s.do(PathChat, strings.Replace(prompt("hi", ""), "gpt-x", "other-x", 1), headers...)
+	}
+	for _, r := range p.asked {
+		if said := fmt.Sprint(r.Header); strings.Contains(said, "evh_") || strings.Contains(said, token(auth.DevIssuer)) {
+			t.Errorf("a provider got %s", said)
+		}
+	}
+	if p.calls() < 4 {
+		t.Errorf("%d calls: it is not tested", p.calls())
+	}
 }
 
 // What bears our prefix and is nothing of ours is refused: an option that nobody heeds would be taken for one that holds.
@@ -252,6 +268,7 @@ func TestMetadataIsStripped(t *testing.T) {
 func TestProviderFails(t *testing.T) {
 	closed := newProvider(t, says(clean))
 	closed.Close()
+	closed.URL = "http://127.9.9.9:9" // a port that was freed may be another test's by now
 	for name, tc := range map[string]struct {
 		p      *provider
 		change func(c *Config, d *Deps)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type exchange struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	kind dialect
+
+	incoming *incoming
+	place    *places // where the call counts
 
 	began  time.Time
 	paused time.Duration // spent waiting for people
@@ -49,7 +53,7 @@ type exchange struct {
 
 	action   string
 	judged   [2]*judged // of the prompt, of the response
-	approved map[approval]bool
+	approved map[approval]int
 	gate     audit.ID // the last that was opened
 	refusal  string   // why a person's approval is not there: timeout or denied
 
@@ -68,7 +72,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	now := g.Now().UTC()
 	to := newPatient(w)
 	defer to.done()
-	x := &exchange{g: g, w: to, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[approval]bool{}}
+	x := &exchange{g: g, w: to, incoming: newIncoming(w, r.Body), place: &g.room.inside, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[approval]int{}}
 	defer x.finish()
 	if f := x.run(r.Context()); f != nil {
 		x.refuse(f)
@@ -97,10 +101,10 @@ func (x *exchange) run(ctx context.Context) *fault {
 		return f
 	}
 	x.identify()
-	if !x.g.room.enter(x.caller.tenant) {
+	if !x.place.enter(x.caller.tenant) {
 		return &fault{status: http.StatusTooManyRequests, kind: kindLimit, code: "evenhand_overloaded", say: "too many calls at once (gateway.in_flight)", after: time.Second}
 	}
-	defer x.g.room.leave(x.caller.tenant)
+	defer func() { x.place.leave(x.caller.tenant) }()
 	if f = x.read(); f != nil {
 		return f
 	}
@@ -139,17 +143,17 @@ func (x *exchange) read() *fault {
 	if e := x.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return &fault{status: http.StatusUnsupportedMediaType, kind: kindRequest, code: "evenhand_bad_request", say: "bodies are taken without Content-Encoding only"}
 	}
-	conn := http.NewResponseController(x.w) // in tests there may be none
-	_ = conn.SetReadDeadline(time.Now().Add(slowestBody))
-	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.r.Body, x.g.cfg.BodyBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(x.w, x.incoming, x.g.cfg.BodyBytes))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return &fault{status: http.StatusRequestEntityTooLarge, kind: kindRequest, code: "evenhand_too_large", say: fmt.Sprintf("the request has more than %d bytes (gateway.body_bytes)", x.g.cfg.BodyBytes)}
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &fault{status: http.StatusRequestTimeout, kind: kindRequest, code: "evenhand_request_slow", say: "the request did not come in time"}
 	case err != nil:
-		return badRequest("", "the request broke off, or did not come in time")
+		return badRequest("", "the request broke off")
 	}
-	_ = conn.SetReadDeadline(time.Time{}) // the server reads on, to see the caller leave
+	x.incoming.came()
 	req, f := readRequest(body, x.kind.texts())
 	if f != nil {
 		return f

@@ -22,7 +22,7 @@ func (x *exchange) forward(ctx context.Context) *fault {
 	defer release()
 	asking, cancel := context.WithTimeoutCause(bound, x.up.Timeout, errTimeout)
 	defer cancel()
-	r, err := x.up.request(asking, http.MethodPost, x.kind.path(), x.req.body, x.r, x.caller.theirs)
+	r, err := x.up.request(asking, http.MethodPost, x.kind.path(), x.req.body, x.r, x.caller)
 	if err != nil {
 		return &fault{status: http.StatusInternalServerError, kind: kindServer, code: "evenhand_internal", say: "internal error"}
 	}

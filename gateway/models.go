@@ -48,7 +48,7 @@ func (g *Gateway) models(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), up.Timeout, errTimeout)
 	defer cancel()
-	req, err := up.request(ctx, http.MethodGet, path, nil, r, c.theirs)
+	req, err := up.request(ctx, http.MethodGet, path, nil, r, c)
 	if err != nil {
 		deny(&fault{status: http.StatusInternalServerError, kind: kindServer, code: "evenhand_internal", say: "internal error"})
 		return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +125,7 @@ func (x *exchange) again(ctx context.Context, say string) (t take, err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, x.up.Timeout)
 	defer cancel()
-	q, err := x.up.request(ctx, http.MethodPost, x.kind.path(), body, x.r, x.caller.theirs)
+	q, err := x.up.request(ctx, http.MethodPost, x.kind.path(), body, x.r, x.caller)
 	if err != nil {
 		return bad(audit.KindInternal)
 	}
@@ -171,11 +172,11 @@ func (x *exchange) retell(t take) {
 func (a *answer) plain() bool {
 	ms := a.messages()
 	for _, c := range a.choices {
-		if c.voice {
+		if c.voice || slices.ContainsFunc(c.tools, func(t *tool) bool { return !t.hosted && (t.name != "" || t.args.Len() > 0) }) {
 			return false
 		}
 	}
-	return len(ms) == 1 && len(ms[0].Calls) == 0 && strings.TrimSpace(a.text()) != ""
+	return len(ms) == 1 && strings.TrimSpace(a.text()) != ""
 }
 
 // text is what the first choice says.

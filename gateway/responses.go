@@ -63,6 +63,13 @@ func (responses) prompt(q *request) (system string, ms []call.Message, f *fault)
 
 // inputItem makes a message of an item: a message, a call of a tool, what a tool gave, or something else.
 func inputItem(fields map[string][]byte, at string) (call.Message, *fault) {
+	for name := range fields {
+		for _, known := range []string{"role", "type", "content", "output", "arguments", "name", "input", "summary"} {
+			if name != known && strings.EqualFold(name, known) { // some providers would read it
+				return call.Message{}, badRequest(at+"."+known, "is written in other letters")
+			}
+		}
+	}
 	kind := gjson.ParseBytes(fields["type"]).String()
 	switch {
 	case fields["role"] != nil:
@@ -72,7 +79,7 @@ func inputItem(fields map[string][]byte, at string) (call.Message, *fault) {
 	case kind == "function_call":
 		said := gjson.ParseBytes(fields["name"]).String() + " " + gjson.ParseBytes(fields["arguments"]).String()
 		return call.Text("assistant", said), nil
-	case kind != "" && kind != "message": // thoughts and calls of before
+	case kind != "" && kind != "message" && kind != "mcp_list_tools": // thoughts and calls of before
 		if s := strangely(gjson.ParseBytes(encode(raw(fields)))); s != "" {
 			return call.Text(kind, s), nil
 		}
@@ -119,40 +126,43 @@ func responseItem(a *answer, i int, item gjson.Result) {
 		}
 	}
 	switch {
-	case kind == "message" || beside || kind == "mcp_list_tools" || strings.HasSuffix(kind, "_output"): // the last two are what tools say
+	case kind == "mcp_list_tools" || strings.HasSuffix(kind, "_output"): // what tools say
 	case strings.HasSuffix(kind, "_call") || item.Get("arguments").Exists():
 		responseCall(a, i, item)
 	default:
-		a.settle(i, "strange", strangely(item, "content", "summary"), true)
+		a.settle(i, "strange", strangely(item, "content", "summary", "phase"), true)
 	}
 }
 
 // responseCall takes a call of a tool as a whole; of which kinds there are changes.
 func responseCall(a *answer, i int, item gjson.Result) {
 	for _, name := range []string{"arguments", "input", "code"} {
-		if s := item.Get(name); s.Type == gjson.String {
+		if s := item.Get(name); s.Str != "" {
 			a.asks(i, item)
-			a.settle(i, name, s.String(), true)
-			return
+			a.settle(i, name, s.Str, true)
 		}
 	}
 	if s := requested(item); s != "" && !a.told(i, s) {
 		a.asks(i, item)
 		a.settle(i, "request", s, true)
 	}
+	a.choice(0).tool(i).hosted = !clients[item.Get("type").String()]
 }
+
+// clients are the calls that the caller carries out; others the provider does.
+var clients = map[string]bool{"function_call": true, "custom_tool_call": true, "computer_call": true, "local_shell_call": true, "shell_call": true, "apply_patch_call": true}
 
 // responsePart takes a part of an item's content or summary as a whole.
 func responsePart(a *answer, i int, at string, part gjson.Result, beside bool) {
 	read := false
-	for _, name := range []string{"text", "refusal"} {
-		if s := part.Get(name); s.Type == gjson.String {
+	for _, name := range []string{"text", "refusal", "transcript"} {
+		if s := part.Get(name); s.Str != "" {
 			read = true
-			a.settle(i, at+name, s.String(), beside)
+			a.settle(i, at+name, s.Str, beside)
 		}
 	}
 	if !read {
-		a.settle(i, at, strangely(part), true)
+		a.settle(i, at, strangely(part, "annotations", "logprobs"), true)
 	}
 }
 
@@ -162,7 +172,7 @@ func (a *answer) settle(i int, part, whole string, beside bool) {
 	switch told := a.part(i, part, beside).String(); {
 	case strings.HasPrefix(whole, told):
 		a.tell(i, part, whole[len(told):], beside)
-	case !strings.HasPrefix(told, whole):
+	case !strings.Contains(told, whole):
 		a.tell(i, part, "\n"+whole, beside)
 	}
 }
@@ -170,7 +180,7 @@ func (a *answer) settle(i int, part, whole string, beside bool) {
 // told tells whether every text of what a call asks for came in pieces already.
 func (a *answer) told(i int, asked string) bool {
 	so := a.choice(0).tool(i).args.String()
-	if !gjson.Valid(asked) {
+	if strings.Contains(so, asked) || !gjson.Valid(asked) {
 		return strings.Contains(so, asked)
 	}
 	all := so != ""
@@ -256,7 +266,7 @@ func (responses) chunk(a *answer, v gjson.Result) {
 			responseItem(a, i, item)
 		}
 	case strings.HasPrefix(kind, "response.content_part."):
-		if part := v.Get("part"); part.Get("text").Exists() || part.Get("refusal").Exists() || strings.HasSuffix(kind, ".done") {
+		if part := v.Get("part"); part.Get("text").Str+part.Get("refusal").Str != "" || strings.HasSuffix(kind, ".done") {
 			responsePart(a, i, fmt.Sprint("content", j), part, part.Get("type").String() == "reasoning_text")
 		}
 	case base == "response.output_text":
@@ -274,7 +284,7 @@ func (responses) chunk(a *answer, v gjson.Result) {
 	case strings.HasSuffix(base, "_call_code"):
 		text("code", "", true)
 	case strings.HasSuffix(base, "audio.transcript"), strings.HasSuffix(base, "audio_transcript"):
-		text("transcript", fmt.Sprint("audio", j), false)
+		text("transcript", fmt.Sprint("content", j), false)
 	case strings.HasSuffix(kind, ".delta") && !strings.HasSuffix(base, "audio"): // of a kind of call that is new
 		texts(v.Get("delta"), func(s string) { a.tell(i, "request", s, true) })
 	}

@@ -1,73 +1,103 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
 	"sync"
 	"time"
 )
 
-// room is how many calls are served at once. The last eighth is for tenants that hold less than half of it, so that one tenant does not
-// shut out the others. Calls that wait for a person stand beside it, as many again.
-type room struct {
-	mu      sync.Mutex
-	all     int
-	in      int
-	of      map[string]int // by tenant
-	waiting int
+// room is how many calls there are at once: so many inside, which are served, and as many again outside, which waited for a person.
+type room struct{ inside, outside places }
+
+func newRoom(all int) *room {
+	return &room{places{all: all, of: map[string]int{}}, places{all: all, of: map[string]int{}}}
 }
 
-func newRoom(all int) *room { return &room{all: all, of: map[string]int{}} }
+// places are for calls of all tenants. The last eighth is for tenants that hold less than half, so that one tenant does not shut out the
+// others.
+type places struct {
+	all int
+
+	mu sync.Mutex
+	in int
+	of map[string]int // by tenant
+}
 
 // enter takes a place; false where there is none for this tenant.
-func (r *room) enter(tenant string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	free := r.all - r.in
-	if free <= 0 || free <= r.all/8 && 2*r.of[tenant] >= r.all {
+func (p *places) enter(tenant string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	free := p.all - p.in
+	if free <= 0 || free <= p.all/8 && 2*p.of[tenant] >= p.all {
 		return false
 	}
-	r.in++
-	r.of[tenant]++
+	p.in++
+	p.of[tenant]++
 	return true
 }
 
-func (r *room) leave(tenant string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.in--
-	if r.of[tenant]--; r.of[tenant] == 0 {
-		delete(r.of, tenant)
+func (p *places) leave(tenant string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.in--
+	if p.of[tenant]--; p.of[tenant] == 0 {
+		delete(p.of, tenant)
 	}
 }
 
-// stepOut frees the place of a call that does no work for a while; back takes one again, whether one is free or not.
-func (r *room) stepOut(tenant string) (back func()) {
-	r.mu.Lock()
-	out := r.waiting < r.all
-	if out {
-		r.waiting++
-	}
-	r.mu.Unlock()
-	if !out { // it keeps its place
-		return func() {}
-	}
-	r.leave(tenant)
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.waiting--
-		r.in++
-		r.of[tenant]++
+// stepOut frees the place of a call that waits for a person, for good: it does no work for a while, and who has been approved is not sent
+// away. Where too many are outside it keeps its place.
+func (x *exchange) stepOut() {
+	if r := x.g.room; x.place == &r.inside && r.outside.enter(x.caller.tenant) {
+		r.inside.leave(x.caller.tenant)
+		x.place = &r.outside
 	}
 }
 
 const (
-	slowestBody = time.Minute // for a request to come
+	slowestBody = time.Minute // for the next bytes of a request to come
+	wholeBody   = 10 * time.Minute
 	slowestRead = time.Minute // for a caller to take the next bytes
 	atOnce      = 64 << 10
 )
 
-// patient writes to a caller, who may be slow but not stand still: who takes nothing holds a place of others.
+// incoming reads a request, which may come slowly but not stand still, and not for ever: who sends nothing holds a place of others.
+type incoming struct {
+	body    io.Reader
+	control *http.ResponseController
+	until   time.Time
+}
+
+func newIncoming(w http.ResponseWriter, body io.ReadCloser) *incoming {
+	in := &incoming{body, http.NewResponseController(w), time.Now().Add(wholeBody)}
+	in.wait()
+	return in
+}
+
+func (in *incoming) wait() {
+	at := time.Now().Add(slowestBody)
+	if at.After(in.until) {
+		at = in.until
+	}
+	_ = in.control.SetReadDeadline(at) // where there is a connection
+}
+
+func (in *incoming) Read(b []byte) (int, error) {
+	n, err := in.body.Read(b)
+	if n > 0 && err == nil {
+		in.wait()
+	}
+	return n, err
+}
+
+// Close is the server's.
+func (in *incoming) Close() error { return nil }
+
+// came ends the waiting: the server reads on, to see the caller leave.
+func (in *incoming) came() { _ = in.control.SetReadDeadline(time.Time{}) }
+
+// patient writes to a caller, who may be slow but not stand still.
 type patient struct {
 	http.ResponseWriter
 	control *http.ResponseController

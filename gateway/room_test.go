@@ -4,45 +4,51 @@ import (
 	"testing"
 )
 
-// The last places are for those who hold few; who waits for a person holds none.
-func TestRoom(t *testing.T) {
+// The last places are for those who hold few.
+func TestPlaces(t *testing.T) {
 	r := newRoom(16)
+	in := &r.inside
 	n := 0
-	for r.enter("acme") {
+	for in.enter("acme") {
 		n++
 	}
-	if n != 14 || !r.enter("beta") || !r.enter("gamma") || r.enter("delta") {
+	if n != 14 || !in.enter("beta") || !in.enter("gamma") || in.enter("delta") {
 		t.Errorf("acme got %d of 16", n)
 	}
-	back := r.stepOut("acme")
-	if r.enter("acme") || !r.enter("delta") {
-		t.Error("the place of one who waits is not for others")
-	}
-	back()
-	if r.in != 17 || r.waiting != 0 {
-		t.Errorf("%+v", r)
-	}
 	for range 14 {
-		r.leave("acme")
+		in.leave("acme")
 	}
-	for _, name := range []string{"beta", "gamma", "delta"} {
-		r.leave(name)
-	}
-	if r.in != 0 || len(r.of) != 0 {
-		t.Errorf("%+v", r)
+	in.leave("beta")
+	in.leave("gamma")
+	if in.in != 0 || len(in.of) != 0 {
+		t.Errorf("%+v", in.of)
 	}
 	one := newRoom(1)
-	if !one.enter("acme") || one.enter("acme") {
+	if !one.inside.enter("acme") || one.inside.enter("acme") {
 		t.Error("one place")
 	}
-	var kept []func()
-	for range 3 {
-		kept = append(kept, one.stepOut("acme"))
+}
+
+// A call that waits for a person leaves its place to others, as long as not too many wait.
+func TestWhoWaitsHoldsNoPlace(t *testing.T) {
+	g := &Gateway{room: newRoom(1)}
+	var all []*exchange
+	for range 2 {
+		x := &exchange{g: g, caller: caller{tenant: "acme"}, place: &g.room.inside}
+		if !x.place.enter("acme") {
+			t.Fatal("no place")
+		}
+		x.stepOut()
+		x.stepOut()
+		all = append(all, x)
 	}
-	if one.waiting != 1 || one.in != 0 {
-		t.Errorf("as many may wait as may be served: %+v", one)
+	if all[0].place != &g.room.outside || all[1].place != &g.room.inside {
+		t.Error("one is outside, and one kept its place")
 	}
-	for _, back := range kept {
-		back()
+	for _, x := range all {
+		x.place.leave("acme")
+	}
+	if g.room.inside.in+g.room.outside.in != 0 {
+		t.Errorf("%d and %d", g.room.inside.in, g.room.outside.in)
 	}
 }

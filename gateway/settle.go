@@ -122,18 +122,19 @@ func (x *exchange) interaction(p *call.Part) (*audit.Interaction, error) {
 	return in, nil
 }
 
-// approval is what a person said yes to: this match of this rule at this place, and nothing else.
+// approval is what a person said yes to: this match of this rule, and nothing else. Where it stands does not matter: while a stream grows,
+// what is said comes to stand before what the model thought and asks its tools.
 type approval struct {
 	rule string
 	side audit.Side
-	at   audit.Span
 	text string // [text]
 }
 
-// matches are what a decision asks a person about.
-func (j *judged) matches() (all []approval) {
+// matches are what a decision asks a person about, with how often each is there.
+func (j *judged) matches() map[approval]int {
+	all := map[approval]int{}
 	for _, m := range j.decision.Request(j.in, "", time.Time{}).Matches {
-		all = append(all, approval{m.Rule.ID, m.Side, m.Span, m.Text})
+		all[approval{m.Rule.ID, m.Side, m.Text}]++
 	}
 	return all
 }
@@ -143,7 +144,11 @@ func (j *judged) matches() (all []approval) {
 func (x *exchange) approve(ctx context.Context, j *judged, alive func()) *fault {
 	x.action = string(guard.Gate)
 	matches := j.matches()
-	if !slices.ContainsFunc(matches, func(m approval) bool { return !x.approved[m] }) {
+	fresh := false
+	for m, n := range matches {
+		fresh = fresh || n > x.approved[m]
+	}
+	if !fresh {
 		return nil
 	}
 	began := x.g.Now()
@@ -166,8 +171,8 @@ func (x *exchange) approve(ctx context.Context, j *judged, alive func()) *fault 
 	}
 	j.decision.Decided(d)
 	if d.Approved {
-		for _, m := range matches {
-			x.approved[m] = true
+		for m, n := range matches {
+			x.approved[m] = max(n, x.approved[m])
 		}
 		return nil
 	}
@@ -192,7 +197,7 @@ func (x *exchange) ask(ctx context.Context, j *judged, alive func()) (guard.Gate
 		return guard.GateDecision{}, err
 	}
 	x.gate = id
-	defer x.g.room.stepOut(x.caller.tenant)()
+	x.stepOut()
 	return x.await(ctx, id, alive)
 }
 

@@ -394,13 +394,16 @@ func TestGate(t *testing.T) {
 // calls is named, so that they cannot answer.
 func TestApprovalsAreOfMatches(t *testing.T) {
 	later := strings.Repeat("All is well. ", 200) + "Then I will transfer $1,000,000 to account 8."
+	thinks := []string{`{"choices":[{"index":0,"delta":{"reasoning":"I will transfer $5,000 to account 7. Then I say so."}}]}`}
 	for name, tc := range map[string]struct {
 		body  string
 		serve http.HandlerFunc
 		want  []string
 	}{
-		"prompt and answer": {prompt("transfer $5 to account 7", ""), says(wire), []string{"transfer $5", "transfer $5,000"}},
-		"windows":           {prompt("pay", streamed), streams("\n", pieces(wire+" "+later)...), []string{"transfer $5,000", "transfer $5,000|transfer $1,000,000"}},
+		"thoughts come to stand behind": {prompt("pay", streamed), streams("\n", append(thinks, pieces(strings.Repeat("All is well. ", 20))...)...), []string{"transfer $5,000"}},
+		"the same twice":                {prompt("pay", streamed), streams("\n", pieces(wire+" "+strings.Repeat("All is well. ", 20)+wire)...), []string{"transfer $5,000", "transfer $5,000|transfer $5,000"}},
+		"prompt and answer":             {prompt("transfer $5 to account 7", ""), says(wire), []string{"transfer $5", "transfer $5,000"}},
+		"windows":                       {prompt("pay", streamed), streams("\n", pieces(wire+" "+later)...), []string{"transfer $5,000", "transfer $5,000|transfer $1,000,000"}},
 	} {
 		who := &person{answer: make(chan guard.GateDecision, 9)}
 		s := start(t, newProvider(t, tc.serve).URL, func(c *Config, d *Deps) {

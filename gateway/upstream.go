@@ -54,7 +54,7 @@ func (g *Gateway) pick(model string) (up *upstream, prefix string) {
 var passes = []string{"Accept", "Content-Type", "User-Agent", "Idempotency-Key", "Tracestate", "Openai-", "X-Stainless-"}
 
 // request makes the provider's request of a caller's: its query passes, its key where none is held here.
-func (u *upstream) request(ctx context.Context, method, path string, body []byte, of *http.Request, theirs bool) (*http.Request, error) {
+func (u *upstream) request(ctx context.Context, method, path string, body []byte, of *http.Request, c caller) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(u.BaseURL, "/")+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -81,9 +81,11 @@ func (u *upstream) request(ctx context.Context, method, path string, body []byte
 		r.Header.Set("Authorization", "Bearer "+u.key)
 	case u.key != "":
 		r.Header.Set(u.KeyHeader, u.key)
-	case theirs:
-		if v := from.Values(u.KeyHeader); len(v) > 0 {
-			r.Header[u.KeyHeader] = slices.Clone(v)
+	case c.theirs:
+		for _, v := range from.Values(u.KeyHeader) {
+			if !c.ours(v) {
+				r.Header.Add(u.KeyHeader, v)
+			}
 		}
 	}
 	return r, nil

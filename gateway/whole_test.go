@@ -88,32 +88,39 @@ func TestShapesAreJudged(t *testing.T) {
 	}
 	const bad, del = `"Women are too emotional to lead."`, "rm -rf /var/data"
 	chats := map[string]string{
-		"Mistral's thoughts":       said(`"content":[{"type":"thinking","thinking":[{"type":"text","text":` + bad + `}]},{"type":"text","text":"ok"}]`),
-		"OpenRouter's thoughts":    said(`"content":"ok","reasoning":"Hm.","reasoning_details":[{"type":"reasoning.text","text":` + bad + `}]`),
-		"LiteLLM's thoughts":       said(`"content":"ok","thinking_blocks":[{"type":"thinking","thinking":` + bad + `,"signature":"x"}]`),
-		"Ollama's thoughts":        said(`"content":"ok","thinking":` + bad),
-		"a part that refuses":      said(`"content":[{"type":"refusal","refusal":` + bad + `}]`),
-		"a part that calls":        said(`"content":[{"type":"tool_use","id":"1","name":"post","input":{"text":` + bad + `}}]`),
-		"a call without function":  said(`"content":null,"tool_calls":[{"id":"1","name":"post","arguments":{"text":` + bad + `}}]`),
-		"a call within a call":     said(`"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"mcp","arguments":` + string(quoted(`{"tool":"bash","arguments":"{\"cmd\":\"cd /tmp\\nrm -rf /var/data\"}"}`)) + `}}]`),
-		"a comma too many":         said(`"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"post","arguments":` + string(quoted(`{"text":"Women are too emotion\u0061l to lead.",}`)) + `}}]`),
-		"letters of another case":  said(`"content":"ok","Content":` + bad),
-		"a name with escapes":      said(`"content":"ok","cont\u0065nt":` + bad),
-		"answers without an index": `{"choices":[{"message":{"content":"ok"}},{"message":{"content":` + bad + `}}]}`,
-		"answers of one index":     `{"choices":[{"index":0,"message":{"content":"ok"}},{"index":0,"message":{"content":` + bad + `}}]}`,
+		"Mistral's thoughts":        said(`"content":[{"type":"thinking","thinking":[{"type":"text","text":` + bad + `}]},{"type":"text","text":"ok"}]`),
+		"OpenRouter's thoughts":     said(`"content":"ok","reasoning":"Hm.","reasoning_details":[{"type":"reasoning.text","text":` + bad + `}]`),
+		"LiteLLM's thoughts":        said(`"content":"ok","thinking_blocks":[{"type":"thinking","thinking":` + bad + `,"signature":"x"}]`),
+		"Ollama's thoughts":         said(`"content":"ok","thinking":` + bad),
+		"a part that refuses":       said(`"content":[{"type":"refusal","refusal":` + bad + `}]`),
+		"a part that calls":         said(`"content":[{"type":"tool_use","id":"1","name":"post","input":{"text":` + bad + `}}]`),
+		"a call without function":   said(`"content":null,"tool_calls":[{"id":"1","name":"post","arguments":{"text":` + bad + `}}]`),
+		"a call within a call":      said(`"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"mcp","arguments":` + string(quoted(`{"tool":"bash","arguments":"{\"cmd\":\"cd /tmp\\nrm -rf /var/data\"}"}`)) + `}}]`),
+		"a comma too many":          said(`"content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"post","arguments":` + string(quoted(`{"text":"Women are too emotion\u0061l to lead.",}`)) + `}}]`),
+		"letters of another case":   said(`"content":"ok","Content":` + bad),
+		"a name with escapes":       said(`"content":"ok","cont\u0065nt":` + bad),
+		"answers without an index":  `{"choices":[{"message":{"content":"ok"}},{"message":{"content":` + bad + `}}]}`,
+		"an answer as a text":       `{"choices":[{"index":0,"text":` + bad + `,"finish_reason":"stop"}]}`,
+		"a call of another kind":    said(`"content":null,"tool_calls":[{"id":"1","type":"shell","shell":{"command":"rm -rf /var/data"}}]`),
+		"a part with an empty text": said(`"content":[{"type":"x","text":"","words":` + bad + `}]`),
+		"a long word":               said(`"content":null,"tool_calls":[{"id":"1","type":"x","x":` + string(quoted("cd\t/tmp;\trm\t-rf\t/var/data;"+strings.Repeat("echo\tx;", 200))) + `}]`),
+		"answers of one index":      `{"choices":[{"index":0,"message":{"content":"ok"}},{"index":0,"message":{"content":` + bad + `}}]}`,
 	}
 	item := func(members string) string {
 		return `{"id":"resp_1","status":"completed","output":[{` + members + `}]}`
 	}
 	items := map[string]string{
-		"a local shell":          item(`"type":"local_shell_call","action":{"type":"exec","command":["bash","-lc","` + del + `"]}`),
-		"a shell":                item(`"type":"shell_call","action":{"commands":["` + del + `"]}`),
-		"a patch":                item(`"type":"apply_patch_call","operation":{"type":"update_file","path":"a.sh","diff":"+` + del + `"}`),
-		"a computer":             item(`"type":"computer_call","action":{"type":"type","text":"` + del + `"}`),
-		"arguments as an object": item(`"type":"function_call","name":"bash","arguments":{"cmd":"` + del + `"}`),
-		"a search":               item(`"type":"web_search_call","action":{"type":"search","query":` + bad + `}`),
-		"content as a text":      item(`"type":"message","content":` + bad),
-		"an item that is new":    item(`"type":"sermon","paragraphs":[{"words":` + bad + `}]`),
+		"a local shell":            item(`"type":"local_shell_call","action":{"type":"exec","command":["bash","-lc","` + del + `"]}`),
+		"a shell":                  item(`"type":"shell_call","action":{"commands":["` + del + `"]}`),
+		"a patch":                  item(`"type":"apply_patch_call","operation":{"type":"update_file","path":"a.sh","diff":"+` + del + `"}`),
+		"a computer":               item(`"type":"computer_call","action":{"type":"type","text":"` + del + `"}`),
+		"arguments as an object":   item(`"type":"function_call","name":"bash","arguments":{"cmd":"` + del + `"}`),
+		"a search":                 item(`"type":"web_search_call","action":{"type":"search","query":` + bad + `}`),
+		"content as a text":        item(`"type":"message","content":` + bad),
+		"a request beside another": item(`"type":"x_call","action":"go","payload":` + bad),
+		"an empty argument":        item(`"type":"x_call","arguments":"","input":` + bad),
+		"a member that is new":     item(`"type":"message","content":[],"aside":` + bad),
+		"an item that is new":      item(`"type":"sermon","paragraphs":[{"words":` + bad + `}]`),
 	}
 	both := func(c *Config, d *Deps) {
 		blocks(c, d)
@@ -130,7 +137,7 @@ func TestShapesAreJudged(t *testing.T) {
 				t.Errorf("%s: %d %s", name, got.status, got.body)
 			}
 			e := s.event()
-			if text := fmt.Sprint(e["response"], e["messages"], e); !strings.Contains(text, "emotional") && !strings.Contains(text, del) && !strings.Contains(text, "emotion") {
+			if text := fmt.Sprint(e["response"]); !strings.Contains(text, "emotion") && !strings.Contains(text, "/var/data") {
 				t.Errorf("%s: not on record: %v", name, e)
 			}
 		}
@@ -154,11 +161,47 @@ func TestShapesAreJudged(t *testing.T) {
 		}
 	}
 	for name, chunk := range map[string]string{
-		"a message": `{"choices":[{"index":0,"message":{"content":` + bad + `}}]}`, "a text": `{"choices":[{"index":0,"text":` + bad + `}]}`,
+		"a call in a message": `{"choices":[{"index":0,"message":{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"post","arguments":{"text":` + bad + `}}}]}}]}`,
+		"a message":           `{"choices":[{"index":0,"message":{"content":` + bad + `}}]}`, "a text": `{"choices":[{"index":0,"text":` + bad + `}]}`,
 	} {
 		s := start(t, newProvider(t, streams("\n", chunk, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, "[DONE]")).URL, both)
 		if got := s.do(PathChat, prompt("Who?", streamed)); !strings.Contains(got.body, "evenhand_blocked") {
 			t.Errorf("%s, streamed: %d %s", name, got.status, got.body)
+		}
+	}
+}
+
+// What is told in pieces and then whole is on record once; what tools gave back and pictures are no text.
+func TestToldOnce(t *testing.T) {
+	tool := `"tool_calls":[{"index":0,"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]`
+	picture := strings.Repeat("iVBORw0KGgo", 200)
+	for name, tc := range map[string]struct {
+		path   string
+		chunks []string
+		want   string
+	}{
+		"a message at the end": {PathChat, []string{`{"choices":[{"index":0,"delta":{"content":"Hi "}}]}`, `{"choices":[{"index":0,"delta":{"content":"there","reasoning":"hm",` + tool + `}}]}`,
+			`{"choices":[{"index":0,"message":{"content":"Hi there","reasoning":"hm",` + tool + `},"finish_reason":"stop"}]}`}, "Hi there\nhm\nf a 1"},
+		"messages that grow": {PathChat, []string{`{"choices":[{"index":0,"message":{"content":"H"}}]}`, `{"choices":[{"index":0,"message":{"content":"Hi"}}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`}, "Hi"},
+		"negative numbers":   {PathChat, []string{`{"choices":[{"index":-1,"delta":{"content":"Hi","tool_calls":[{"index":-1,"function":{"name":"f","arguments":"x"}}]}}]}`, `{"choices":[{"index":-1,"delta":{},"finish_reason":"stop"}]}`}, "Hi\nf x"},
+		"what tools gave": {PathChat, []string{`{"choices":[{"index":0,"delta":{"content":"Hi","executed_tools":[{"output":"found"}],"context":{"citations":[{"content":"page"}]},"images":[{"image_url":{"url":"data:image/png;base64,` + picture + `"}}]}}]}`,
+			`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`}, "Hi"},
+		"items": {PathResponses, []string{`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"1","name":"f","arguments":""}}`,
+			`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"a\":"}`, `{"type":"response.function_call_arguments.done","output_index":0,"arguments":"{\"a\":1}"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\":1}"}}`,
+			`{"type":"response.output_item.done","output_index":1,"item":{"type":"image_generation_call","id":"2","result":"` + picture + `"}}`,
+			`{"type":"response.output_item.done","output_index":2,"item":{"type":"web_search_call","id":"3","status":"completed","action":{"type":"search","query":"weather"}}}`,
+			`{"type":"response.completed","response":{"status":"completed","output":[{"type":"function_call","call_id":"1","name":"f","arguments":"{\"a\":1}"},{"type":"image_generation_call","id":"2","result":"` + picture + `"},` +
+				`{"type":"web_search_call","id":"3","status":"completed","action":{"type":"search","query":"weather"}},{"type":"message","content":[{"type":"output_text","text":"Hi","annotations":[{"title":"t"}]}]}]}}`}, "Hi\nf a 1\nweb_search_call type search query weather"},
+	} {
+		s := start(t, newProvider(t, streams("\n", append(tc.chunks, "[DONE]")...)).URL, nil)
+		ask := prompt("Who?", streamed)
+		if tc.path == PathResponses {
+			ask = `{"model":"gpt-x","input":"Who?","stream":true}`
+		}
+		got := s.do(tc.path, ask)
+		if said := s.recorded().Response; got.status != 200 || said != tc.want {
+			t.Errorf("%s: %d, on record %q", name, got.status, said)
 		}
 	}
 }
@@ -169,6 +212,7 @@ func TestShapesOfPrompts(t *testing.T) {
 	for path, bodies := range map[string][]string{
 		PathChat: {`{"model":"gpt-x","messages":[{"role":"user","content":"ok","Content":` + bad + `}]}`, `{"model":"gpt-x","messages":[{"role":"user","content":[{"type":"text","text":"ok","TEXT":` + bad + `}]}]}`},
 		PathResponses: {`{"model":"gpt-x","input":[{"type":"custom_tool_call","name":"post","input":` + bad + `}]}`, `{"model":"gpt-x","input":[{"type":"reasoning","summary":[{"type":"summary_text","text":` + bad + `}]}]}`,
+			`{"model":"gpt-x","input":[{"type":"message","Role":"user","Content":` + bad + `}]}`, `{"model":"gpt-x","input":[{"type":"function_call_output","call_id":"1","output":"ok","Output":` + bad + `}]}`,
 			`{"model":"gpt-x","input":"Who?","instructions":[{"role":"developer","content":` + bad + `}]}`, `{"model":"gpt-x","input":"Who?","prompt":{"id":"p","variables":{"name":` + bad + `}}}`,
 			`{"model":"gpt-x","input":[{"type":"local_shell_call","action":{"command":["echo",` + bad + `]}}]}`},
 	} {

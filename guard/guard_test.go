@@ -332,7 +332,6 @@ func TestOptionsLeaveTheDefaultsAlone(t *testing.T) {
 	}
 }
 
-// An approval holds for the text that was shown: other text under the same id is another gate, and the rest of a stream is not.
 // A caller's rules are refused where matching them could hold a core for long.
 func TestCostlyRulesAreRefused(t *testing.T) {
 	g := guard.New(guardtest.Current(t), guard.Config{})
@@ -357,6 +356,7 @@ func TestCostlyRulesAreRefused(t *testing.T) {
 	}
 }
 
+// An approval holds for the text that was shown: other text under the same id is another gate, and the rest of a stream is not.
 func TestGatesAreOfTexts(t *testing.T) {
 	g := guard.New(guardtest.Current(t), guard.Config{})
 	under := func(method, response, asked string) audit.ID {

@@ -72,7 +72,11 @@ func (r *ownRules) affords(in *audit.Interaction, o *Options) error {
 	if r == nil || n == 0 || r.cost <= maxSteps/n {
 		return nil
 	}
-	return &OptionError{[]ingest.Fault{{Field: "hitlGateRules", Code: ingest.BadValue,
+	field := "hitlGateRules"
+	if len(o.HITLGateRules) == 0 {
+		field = "hitlGateExtraRules"
+	}
+	return &OptionError{[]ingest.Fault{{Field: field, Code: ingest.BadValue,
 		Message: fmt.Sprintf("the patterns are too costly for a text of %d bytes; name fewer or shorter ones, without repetitions of repetitions", n)}}}
 }
 

@@ -77,7 +77,7 @@ func thoughts(dst []byte, v *fastjson.Value, from int) []byte {
 					return s
 				})
 			}
-			if !bytes.Equal(s, last) {
+			if len(s) > 0 && !bytes.Equal(s, last) {
 				put(func(dst []byte) []byte { return append(dst, s...) })
 				last = s
 			}
@@ -167,12 +167,8 @@ func asked(dst []byte, v *fastjson.Value, from int) []byte {
 			}
 		}
 		if o, err := v.Object(); err == nil {
-			known := slices.ContainsFunc(arguments[:], func(key string) bool { return v.Exists(key) })
 			o.Visit(func(name []byte, e *fastjson.Value) {
-				switch {
-				case slices.Contains(arguments[:], string(name)):
-					dst = words(dst, start, unpacked(e))
-				case !known && !slices.Contains(labels[:], string(name)):
+				if !Label(string(name)) {
 					dst = words(dst, start, e)
 				}
 			})
@@ -182,22 +178,14 @@ func asked(dst []byte, v *fastjson.Value, from int) []byte {
 	})
 }
 
-// Requested tells the members of a call that say what the tool gets, by their names: where none is known, all but the labels.
-func Requested(names []string) (asked []string) {
-	known := slices.ContainsFunc(names, func(name string) bool { return slices.Contains(arguments[:], name) })
-	for _, name := range names {
-		if known == slices.Contains(arguments[:], name) && (known || !slices.Contains(labels[:], name)) {
-			asked = append(asked, name)
-		}
-	}
-	return asked
-}
+// Label tells whether a member of a call does not say what the tool gets: it names call or tool, or is what the tool gave.
+func Label(member string) bool { return slices.Contains(labels[:], member) }
 
-// arguments are the names under which a call has what the tool gets; where none is there, it is all but the labels.
-var (
-	arguments = [...]string{"arguments", "input", "args", "parameters", "code", "action", "operation", "command", "query", "queries"}
-	labels    = [...]string{"type", "id", "call_id", "toolCallId", "toolUseId", "name", "toolName", "index", "status"}
-)
+var labels = [...]string{
+	"type", "id", "call_id", "toolCallId", "toolUseId", "name", "toolName", "index", "status", "container_id", "server_label", "namespace", "caller", "created_by",
+	"approval_request_id", "cache_control", "signature", "thought_signature", "extra_content", "description",
+	"output", "outputs", "result", "results", "error", "logs", "pending_safety_checks", "acknowledged_safety_checks",
+}
 
 // unpacked gives the object or array that a string holds as JSON, else the value as it is.
 func unpacked(v *fastjson.Value) *fastjson.Value {

@@ -154,14 +154,16 @@ func (w *masking) json(ctx context.Context, text string) string {
 	return strings.TrimSuffix(out.String(), "\n")
 }
 
-// inner masks a string of JSON. Arguments of tools are JSON in a string: they stay JSON, and escapes hide nothing in them.
+// inner masks a string of JSON. Arguments of tools are JSON in a string: they stay JSON, and escapes
+// hide nothing in them.
 func (w *masking) inner(ctx context.Context, text string) string {
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "[") {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.UseNumber()
 		var value any
 		if d.Decode(&value) == nil && errors.Is(d.Decode(new(any)), io.EOF) {
-			return w.json(ctx, text)
+			w.text(ctx, text) // words beside a value tell what it is, as a name does: what is found so is known from here on
+			return w.text(ctx, w.json(ctx, text))
 		}
 	}
 	return w.text(ctx, text)

@@ -67,19 +67,21 @@ func TestMaskerReachesEveryText(t *testing.T) {
 	}
 }
 
-// What one text knows for personal is masked where another does not say what it is; what cannot be read is not kept.
 // What tools are asked is JSON in a string: it is masked inside and stays JSON, however it is escaped; numbers are values too.
 func TestMaskerReadsJSONInStrings(t *testing.T) {
 	in := detectortest.Interaction("", "mail to ann@example.org n 4111111111111111")
 	in.ResponseJSON = `{"tool_calls":[{"function":{"arguments":"{\"to\":\"ann\\u0040example.org\",\"n\": 4111111111111111,\"k\":1}"}}]}`
+	in.Messages = `[{"role":"assistant","tool_calls":[{"function":{"arguments":"{\"phone\":\"2125550123\"}"}},{"function":{"arguments":"{\"a\":\"carl@example.org\",\"a\":\"x\"}"}}]}]`
 	in.Metadata = `{"card":4111111111111111,"n":1234567,"plain":"{ann@example.org"}`
 	got := masker(t).Record(t.Context(), audit.Record{Interaction: in, Verdict: analyzer(t).Analyze(t.Context(), in)}).Interaction
 	if got.ResponseJSON != `{"tool_calls":[{"function":{"arguments":"{\"k\":1,\"n\":\"[CREDIT_CARD_1]\",\"to\":\"[EMAIL_1]\"}"}}]}` ||
-		got.Metadata != `{"card":"[CREDIT_CARD_1]","n":1234567,"plain":"{[EMAIL_1]"}` {
-		t.Errorf("%s\n%s", got.ResponseJSON, got.Metadata)
+		got.Metadata != `{"card":"[CREDIT_CARD_1]","n":1234567,"plain":"{[EMAIL_1]"}` ||
+		strings.Contains(got.Messages, "2125550123") || strings.Contains(got.Messages, "carl@") {
+		t.Errorf("%s\n%s\n%s", got.ResponseJSON, got.Metadata, got.Messages)
 	}
 }
 
+// What one text knows for personal is masked where another does not say what it is; what cannot be read is not kept.
 func TestMaskerKnowsValues(t *testing.T) {
 	in := detectortest.Interaction("", "Her SSN: 536228745")
 	in.Metadata = `{"ref":"x536228745y"}`

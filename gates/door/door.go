@@ -265,7 +265,6 @@ func (d *Door) decide(w http.ResponseWriter, r *http.Request, p *auth.Principal)
 func readAnswer(w http.ResponseWriter, r *http.Request) (a gates.Answer, f *fault) {
 	conn := http.NewResponseController(w) // in tests there may be none
 	_ = conn.SetReadDeadline(time.Now().Add(slowestBody))
-	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()
 	var in struct {
@@ -283,6 +282,7 @@ func readAnswer(w http.ResponseWriter, r *http.Request) (a gates.Answer, f *faul
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return a, bad("", "something follows the object")
 	}
+	_ = conn.SetReadDeadline(time.Time{}) // the server reads on, to see the caller leave
 	switch in.Decision {
 	case "approve":
 		return gates.Answer{Approve: true, Note: in.Note}, nil

@@ -46,6 +46,7 @@ type Page struct {
 	stored       load[map[store.Key]store.Texts]
 	judged       load[map[store.Key][]store.StoredVerdict]
 	reviewed     load[map[store.Key][]store.Review]
+	cuts         cuts
 }
 
 // NewPage makes the audits of items, in their order.

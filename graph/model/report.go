@@ -72,7 +72,7 @@ func (a *Audit) BiasReportSummary(ctx context.Context) (any, error) {
 		for _, f := range v.Findings {
 			r.Findings = append(r.Findings, reportFinding{
 				Analyzer: v.Analyzer, Rule: f.Rule, RuleVersion: f.RuleVersion, Kind: f.Kind, Ground: string(f.Ground), Severity: string(f.Severity),
-				Score: f.Score, Confidence: f.Confidence, Side: string(f.Side), Span: [2]uint32{f.Span.Start, f.Span.End}, Evidence: evidence(&t, f),
+				Score: f.Score, Confidence: f.Confidence, Side: string(f.Side), Span: [2]uint32{f.Span.Start, f.Span.End}, Evidence: a.evidence(&t, f),
 			})
 		}
 		if o := t.Outside[v.ResultID].Report; json.Valid([]byte(o)) {

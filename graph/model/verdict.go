@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -34,15 +35,38 @@ type Finding struct {
 // Evidence is cut from the stored text; null when that is dropped or masked.
 func (f *Finding) Evidence(ctx context.Context) (*string, error) {
 	t, err := f.of.texts(ctx)
-	return evidence(&t, f.at), err
+	if err != nil {
+		return nil, err
+	}
+	return f.of.evidence(&t, f.at), nil
 }
 
-func evidence(t *store.Texts, f audit.Finding) *string {
+// evidence cuts a finding out of a record's texts.
+func (a *Audit) evidence(t *store.Texts, f audit.Finding) *string {
 	if t.State != store.TextPresent {
 		return nil
 	}
-	s := f.Span.Slice(t.Interaction.Text(f.Side))
+	s := a.page.cuts.at(a.Item.Key(), &t.Interaction, f)
 	return &s
+}
+
+// cuts are the texts of a page, ready to have evidence cut out of them: a record may have thousands of findings.
+type cuts struct {
+	mu sync.Mutex
+	of map[store.Key]audit.Evidence
+}
+
+func (c *cuts) at(key store.Key, in *audit.Interaction, f audit.Finding) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, known := c.of[key]
+	if !known {
+		if e = in.Evidence(); c.of == nil {
+			c.of = map[store.Key]audit.Evidence{}
+		}
+		c.of[key] = e
+	}
+	return e.At(f.Side, f.Span)
 }
 
 // Verdict is a verdict of any time.

@@ -140,7 +140,11 @@ func fromEnv(s Sources, fields map[string]reflect.Type, errs *[]error) map[strin
 	maps.Copy(keys, s.Alias)
 	out, by := map[string]any{}, map[string]string{}
 	set := func(key, name, value string) {
-		if was, twice := out[key]; twice && was != value {
+		was, twice := out[key]
+		switch {
+		case twice && value == "": // one that says nothing gives way
+			return
+		case twice && was != "" && was != value:
 			*errs = append(*errs, fmt.Errorf("%s and %s set the same key to different values; unset one", min(by[key], name), max(by[key], name)))
 		}
 		out[key], by[key] = value, name

@@ -215,14 +215,19 @@ func TestEmptyAndDoubleVariables(t *testing.T) {
 		{[]string{"KAFKA_PASSWORD=two", "KAFKA_PASSWORD_FILE=" + file}, "EVENHAND_KAFKA_PASSWORD and EVENHAND_KAFKA_PASSWORD_FILE set the same key to different values; unset one"},
 		{[]string{"KAFKA_PASSWORD_FILE=" + file, "KAFKA_PASSWORD=two"}, "EVENHAND_KAFKA_PASSWORD and EVENHAND_KAFKA_PASSWORD_FILE set the same key to different values; unset one"},
 		{[]string{"KAFKA_PASSWORD=one", "KAFKA_PASSWORD_FILE=" + file}, ""},
+		{[]string{"KAFKA_PASSWORD=", "KAFKA_PASSWORD_FILE=" + file}, ""},
+		{[]string{"KAFKA_PASSWORD_FILE=" + file, "KAFKA_PASSWORD="}, ""},
 		{[]string{"PW=three", "KAFKA_PASSWORD=one"}, "EVENHAND_KAFKA_PASSWORD and EVENHAND_PW set the same key to different values; unset one"},
 	} {
 		for i := range tc.env {
 			tc.env[i] = Prefix + tc.env[i]
 		}
 		got := ""
-		if err := Load(&sample{}, Sources{Env: tc.env, Alias: map[string]string{Prefix + "PW": "kafka.password"}}); err != nil {
+		var c sample
+		if err := Load(&c, Sources{Env: tc.env, Alias: map[string]string{Prefix + "PW": "kafka.password"}}); err != nil {
 			got = err.Error()
+		} else if c.Kafka.Password.Reveal() != "one" {
+			t.Errorf("%q: %q", tc.env, c.Kafka.Password.Reveal())
 		}
 		if got != tc.want {
 			t.Errorf("%q: %q, want %q", tc.env, got, tc.want)
