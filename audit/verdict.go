@@ -30,6 +30,10 @@ const (
 	Block    Action = "block"
 )
 
+// OtherLanguage is the reason of a verdict that is done, of a response in a language that the detectors have not learnt: what stands in
+// every language (numbers, addresses) was looked for, bias and harm go unseen.
+const OtherLanguage = "language"
+
 // HotAnalyzer names the analyzer of the hot path in verdict rows.
 const HotAnalyzer = "hot"
 
@@ -47,7 +51,7 @@ type Verdict struct {
 	Attempt   int    // of a retry, from 1; 0 on the hot path
 	RuleSet   string // version of all rules together
 	Status    Status
-	Reason    string   // code for failed, partial, skipped: "panic", "timeout", "error", "no_content", "no_response"
+	Reason    string   // code for failed, partial, skipped: "panic", "timeout", "error", "no_content", "no_response"; of done: "" or [OtherLanguage]
 	FailedBy  []string // ids of the detectors that failed
 	Findings  []Finding
 	Detected  bool     // any finding of bias in the response, of a rule or learned

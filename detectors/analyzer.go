@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/language"
 	"github.com/evenhand/evenhand/detectors/normal"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/scan"
@@ -225,6 +226,9 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 	a.conclude(v, x, families, measured)
 	if in.Response == "" && v.Status == audit.Done { // a call that failed, or a prompt alone: what was found in the prompt stays
 		v.Status, v.Reason = audit.Skipped, "no_response"
+	}
+	if out := x.Normal(audit.Output).String(); v.Status == audit.Done && !language.PlainlyEnglish(out) && !language.Known(out) {
+		v.Reason = audit.OtherLanguage
 	}
 	v.Duration = a.now().Sub(start)
 	return v

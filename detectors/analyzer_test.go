@@ -100,6 +100,19 @@ func TestWithoutContentIsSkippedNotClean(t *testing.T) {
 	}
 }
 
+// What is in a language that the detectors have not learnt is looked at all the same, and the verdict says so.
+func TestOtherLanguagesAreNamed(t *testing.T) {
+	found := says("f", Safety, audit.Finding{Kind: "safety.pii_leakage", Rule: "c", Severity: audit.High, Score: 600_000, Side: audit.Output})
+	for text, reason := range map[string]string{
+		"Du kan lämna tillbaka varan inom 30 dagar om du har kvar kvittot.": audit.OtherLanguage, "Μπορείτε να το επιστρέψετε.": audit.OtherLanguage,
+		"You can return it.": "", "Sie können es zurückgeben, wenn Sie den Beleg haben.": "", "42": "",
+	} {
+		if v := analyze(t, DefaultPolicy(), &audit.Interaction{Prompt: "Kan jag lämna tillbaka det?", Response: text}, found); v.Status != audit.Done || v.Reason != reason || len(v.Findings) != 1 {
+			t.Errorf("%q: %+v", text, v)
+		}
+	}
+}
+
 // A call that failed has a prompt and no response: its prompt is looked at, and it counts in no rate.
 func TestWithoutResponseIsSkippedNotClean(t *testing.T) {
 	found := says("f", Safety, audit.Finding{Kind: "safety.pii_leakage", Rule: "c", Severity: audit.High, Score: 600_000, Side: audit.Input})

@@ -122,6 +122,7 @@ func TestFigures(t *testing.T) {
 			From, To         string
 			Analysed, Failed int
 			WithoutContent   int
+			OtherLanguages   int
 			Rejected         int
 			Share            *float64
 		}
@@ -144,7 +145,7 @@ func TestFigures(t *testing.T) {
 			SeverityLevel int
 		}
 	}
-	f.get(admin, `{ coverage { from to analysed failed withoutContent rejected share } empty: coverage(from: "2021-01-01T00:00:00Z", to: "2021-01-02T00:00:00Z") { share } biasTaxonomy { id biasKey severityLevel } }`, "", &got)
+	f.get(admin, `{ coverage { from to analysed failed withoutContent otherLanguages rejected share } empty: coverage(from: "2021-01-01T00:00:00Z", to: "2021-01-02T00:00:00Z") { share } biasTaxonomy { id biasKey severityLevel } }`, "", &got)
 	if c := got.Coverage; c.Analysed != analysed || c.Failed != failed || *c.Share != float64(analysed)/70 || c.To <= c.From || got.Empty.Share != nil {
 		t.Errorf("coverage %+v of %d, %d failed", c, analysed, failed)
 	}

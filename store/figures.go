@@ -189,6 +189,8 @@ type Coverage struct {
 	Abandoned      uint64 `json:"abandoned"`
 	WithoutContent uint64 `json:"without_content"`
 	Truncated      uint64 `json:"truncated"`
+	// OtherLanguages are those of Analysed whose response is in a language that the detectors have not learnt.
+	OtherLanguages uint64 `json:"other_languages"`
 	// Rejected are dead letters by broker time, without requests to the judge; those without a known tenant count for all tenants only.
 	Rejected uint64 `json:"rejected"`
 }
@@ -202,6 +204,12 @@ func (f *Figures) Coverage(ctx context.Context, w Window) (c Coverage, err error
 		countIf(analysis_status = 'pending'), countIf(analysis_status = 'skipped'), countIf(analysis_status = 'abandoned'),
 		countIf(without_content = 1), countIf(truncated = 1)`, "")
 	if err := f.one(ctx, op, sql, q.args, &c.Received, &c.Analysed, &c.Partial, &c.Failed, &c.Pending, &c.Skipped, &c.Abandoned, &c.WithoutContent, &c.Truncated); err != nil {
+		return c, err
+	}
+	said := f.from("verdicts").current().and("analyzer = '"+audit.HotAnalyzer+"'").and("status = 'done'").and("reason = '"+audit.OtherLanguage+"'").
+		and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To))
+	q = f.from("audit_current").current().within(w).and("("+keyColumns+") IN ("+said.sql(keyColumns, "")+")", said.args...)
+	if err := f.one(ctx, op, q.sql("count()", ""), q.args, &c.OtherLanguages); err != nil {
 		return c, err
 	}
 	q = f.from("rejected").current().and("topic != 'evenhand.judge'").and("broker_ts >= "+instant, w.From.UnixMilli()).and("broker_ts < "+instant, w.To.UnixMilli())

@@ -18,6 +18,7 @@ func TestFigures(t *testing.T) {
 	f.keepUnmerged()
 	es := series("acme", 40)
 	es[1].status, es[2].status, es[3].status = audit.Failed, audit.Skipped, audit.Partial
+	es[5].reason, es[6].reason, es[7].reason = audit.OtherLanguage, audit.OtherLanguage, "timeout"
 	es[8].review, es[12].review, es[13].review = "dismissed", "confirmed", "confirmed" // 13 has no finding
 	f.write(es...)
 	f.write(es[:20]...) // a second write of the same range
@@ -77,7 +78,7 @@ func TestFigures(t *testing.T) {
 	})
 	t.Run("coverage", func(t *testing.T) {
 		c, err := f.WithTenant("acme").Coverage(t.Context(), week)
-		want := store.Coverage{Received: 40, Analysed: 38, Partial: 1, Failed: 1, Skipped: 1, Rejected: 1}
+		want := store.Coverage{Received: 40, Analysed: 38, Partial: 1, Failed: 1, Skipped: 1, OtherLanguages: 2, Rejected: 1}
 		if err != nil || c != want {
 			t.Errorf("got %+v, %v; want %+v", c, err, want)
 		}

@@ -79,6 +79,7 @@ type event struct {
 	flagged  bool
 	findings []audit.Finding
 	status   audit.Status
+	reason   string
 	facts    int
 	reviewed bool
 	review   string // confirmed or dismissed
@@ -214,7 +215,7 @@ func (e event) verdictRow() row {
 	}
 	maps.Copy(out, row{
 		"tenant_id": e.tenant, "event_day": e.at, "event_id": e.id.String(), "content_digest": string(d[:]), "analyzer": audit.HotAnalyzer,
-		"result_id": audit.HotResultID(e.tenant, e.id, d).String(), "version": e.origin().Version(), "rule_set": "r1", "status": string(e.status),
+		"result_id": audit.HotResultID(e.tenant, e.id, d).String(), "version": e.origin().Version(), "rule_set": "r1", "status": string(e.status), "reason": e.reason,
 		"findings.kind": kind, "findings.rule": rule, "findings.rule_version": version, "findings.ground": ground, "findings.severity": level,
 		"findings.score": score, "findings.confidence": conf, "findings.side": side, "findings.start": start, "findings.end": end,
 		"findings.abusive": abusive, "findings.entity": entity, "scores.name": []string{"bias", "toxicity"}, "scores.value": []int64{out["bias_sum"].(int64), 250_000},

@@ -37,6 +37,7 @@ func (scanCmd) Help() string {
 the input. A line that cannot be read gets {"id", "line", "error"} and the exit status is 3.
 So it is when detectors could not look at a text, for want of time ("detect.timeout") or by a fault of their own: "status" is
 then "failed" (none looked) or "partial", with "reason" and "failed_by", and flags that are false say nothing.
+A "reason" alone is "language": the text is in one that the detectors have not learnt, so bias and harm in it go unseen.
 
 "flag" says that something asks for an action, "flags" what it is; "detected" that any bias was found, "scores" how sure or how
 grave it is, 0 to 1, whoever said it: the sum of rules or the probability of a learned detector, whichever is higher. "rules"
@@ -67,7 +68,7 @@ type scanned struct {
 	Mitigation      *scanAdvice   `json:"mitigation_action,omitempty"`
 	Wording         scanWording   `json:"wording,omitempty"` // scores of wording and of groups compared, by name
 	Status          audit.Status  `json:"status,omitempty"`  // only when the analysis is not done
-	Reason          string        `json:"reason,omitempty"`  // code of it
+	Reason          string        `json:"reason,omitempty"`  // code of it; alone: "language", where the detectors have not learnt the text's
 	FailedBy        []string      `json:"failed_by,omitempty"`
 }
 
@@ -317,8 +318,8 @@ func verdictLine(id string, in *audit.Interaction, v *audit.Verdict, adviceOf fu
 	}
 	out.Flags = scanFlags{Bias: v.Flagged, Toxicity: out.Scores.Toxicity > 0, Safety: v.Unsafe, PII: out.Scores.PII > 0, Hallucination: out.Scores.Hallucination > 0, Gate: v.Gated}
 	out.unite(v)
-	if v.Status != audit.Done {
-		out.Status, out.Reason, out.FailedBy = v.Status, v.Reason, v.FailedBy
+	if out.Reason = v.Reason; v.Status != audit.Done {
+		out.Status, out.FailedBy = v.Status, v.FailedBy
 	}
 	for _, s := range v.Scores {
 		if slices.Contains(wordingScores, s.Name) {

@@ -182,6 +182,14 @@ func TestScanSaysWhatWasNotExamined(t *testing.T) {
 	}
 }
 
+// A text in a language that the detectors have not learnt is told, and is no failure.
+func TestScanNamesOtherLanguages(t *testing.T) {
+	out, bad := scanLines(t, "", 1, `{"id":"a","text":"Du kan lämna tillbaka varan inom 30 dagar om du har kvar kvittot."}`+"\n"+`{"id":"b","text":"You can return it within 30 days."}`)
+	if bad != 0 || len(out) != 2 || out[0].Reason != "language" || out[0].Status != "" || out[1].Reason != "" {
+		t.Errorf("%+v, %d bad", out, bad)
+	}
+}
+
 // Personal data beyond the leaked numbers is flagged, named and masked, and stays out of the scores.
 func TestScanMasksPersonalData(t *testing.T) {
 	out, bad := scanLines(t, "", 1, `{"id":"a","text":"Write to jane@example.org, IBAN DE89 3704 0044 0532 0130 00."}`+"\n"+`{"id":"b","text":"Write to jane@example.org."}`+"\n"+`{"id":"c","text":"Write to us."}`)

@@ -216,6 +216,9 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	printRates(std.out, rates, top, cmd.Min)
 	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without a response, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.Skipped, coverage.Rejected)
+	if coverage.OtherLanguages > 0 {
+		fmt.Fprintf(std.out, "          %d of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen\n", coverage.OtherLanguages)
+	}
 	const minute = "2006-01-02 15:04"
 	fmt.Fprintf(std.out, "Window: %s to %s UTC\n", w.From.UTC().Format(minute), w.To.UTC().Format(minute))
 	if judged != (store.JudgeCoverage{}) {

@@ -96,6 +96,7 @@ type ComplexityRoot struct {
 		Analysed       func(childComplexity int) int
 		Failed         func(childComplexity int) int
 		From           func(childComplexity int) int
+		OtherLanguages func(childComplexity int) int
 		Rejected       func(childComplexity int) int
 		Share          func(childComplexity int) int
 		To             func(childComplexity int) int
@@ -654,6 +655,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Coverage.From(childComplexity), true
+	case "Coverage.otherLanguages":
+		if e.ComplexityRoot.Coverage.OtherLanguages == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Coverage.OtherLanguages(childComplexity), true
 	case "Coverage.rejected":
 		if e.ComplexityRoot.Coverage.Rejected == nil {
 			break
@@ -2492,6 +2499,8 @@ type Coverage {
   analysed: Int!
   failed: Int!
   withoutContent: Int!
+  "Of analysed: responses in languages that the detectors have not learnt, so that bias and harm in them go unseen."
+  otherLanguages: Int!
   "Messages that could not become interactions, by their time at the broker."
   rejected: Int!
   "Share of interactions with content that were analysed; null when there were none."
@@ -4488,6 +4497,35 @@ func (ec *executionContext) _Coverage_withoutContent(ctx context.Context, field 
 }
 
 func (ec *executionContext) fieldContext_Coverage_withoutContent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Coverage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Coverage_otherLanguages(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Coverage_otherLanguages,
+		func(ctx context.Context) (any, error) {
+			return obj.OtherLanguages, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Coverage_otherLanguages(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Coverage",
 		Field:      field,
@@ -10041,6 +10079,8 @@ func (ec *executionContext) fieldContext_Query_coverage(ctx context.Context, fie
 				return ec.fieldContext_Coverage_failed(ctx, field)
 			case "withoutContent":
 				return ec.fieldContext_Coverage_withoutContent(ctx, field)
+			case "otherLanguages":
+				return ec.fieldContext_Coverage_otherLanguages(ctx, field)
 			case "rejected":
 				return ec.fieldContext_Coverage_rejected(ctx, field)
 			case "share":
@@ -14721,6 +14761,11 @@ func (ec *executionContext) _Coverage(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "withoutContent":
 			out.Values[i] = ec._Coverage_withoutContent(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "otherLanguages":
+			out.Values[i] = ec._Coverage_otherLanguages(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -55,6 +55,8 @@ type Coverage struct {
 	Analysed       int       `json:"analysed"`
 	Failed         int       `json:"failed"`
 	WithoutContent int       `json:"withoutContent"`
+	// Of analysed: responses in languages that the detectors have not learnt, so that bias and harm in them go unseen.
+	OtherLanguages int `json:"otherLanguages"`
 	// Messages that could not become interactions, by their time at the broker.
 	Rejected int `json:"rejected"`
 	// Share of interactions with content that were analysed; null when there were none.
