@@ -98,7 +98,7 @@ func Known(text string) bool {
 	if other > latin {
 		return other < least
 	}
-	return told < least-1 || maxOf(count[learnt:]) < least || maxOf(count[learnt:]) <= maxOf(count[:learnt])
+	return told < least-1 || maxOf(count[learnt:]) < least-1 || maxOf(count[learnt:]) <= maxOf(count[:learnt])
 }
 
 func maxOf(n []int) (most int) {
