@@ -206,7 +206,7 @@ func (f *Figures) Coverage(ctx context.Context, w Window) (c Coverage, err error
 	if err := f.one(ctx, op, sql, q.args, &c.Received, &c.Analysed, &c.Partial, &c.Failed, &c.Pending, &c.Skipped, &c.Abandoned, &c.WithoutContent, &c.Truncated); err != nil {
 		return c, err
 	}
-	in := f.from("verdicts").current().and("analyzer = '"+audit.HotAnalyzer+"'").and("status = 'done'").and("reason = '"+audit.OtherLanguage+"'").
+	in := f.from("verdicts").current().and("analyzer = ?", audit.HotAnalyzer).and("status = 'done'").and("reason = ?", audit.OtherLanguage).
 		and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To))
 	q = f.from("audit_current").current().within(w).and("("+keyColumns+") IN ("+in.sql(keyColumns, "")+")", in.args...)
 	if err := f.one(ctx, op, q.sql("count()", ""), q.args, &c.OtherLanguages); err != nil {
