@@ -426,9 +426,9 @@ func (e *settingsError) Error() string {
 }
 func (e *settingsError) Unwrap() error { return e.err }
 
-// foreign are variables that are no settings: of flags, of tests, and of the applications in docs/ (address and
+// foreign are variables that are no settings: of flags, of tests, of Grafana, and of the applications in docs/ (address and
 // credential), which whoever tries them has in the shell that runs this program.
-var foreign = []string{"EVENHAND_CONFIG", "EVENHAND_SHARED", "EVENHAND_TOKEN", "EVENHAND_TOKEN_FILE", "EVENHAND_URL", "EVENHAND_KEY"}
+var foreign = []string{"EVENHAND_CONFIG", "EVENHAND_SHARED", "EVENHAND_TOKEN", "EVENHAND_TOKEN_FILE", "EVENHAND_URL", "EVENHAND_KEY", "EVENHAND_CLICKHOUSE_HOST", "EVENHAND_GRAFANA_PASSWORD"}
 
 // load reads the settings over the given defaults and reports every fault at once.
 func (c *cli) load(s settings) (settings, error) { return c.read(s, settings.validate) }

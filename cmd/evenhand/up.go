@@ -72,7 +72,7 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	defer func() { _ = os.Remove(runningFile(s.DataDir)) }()
 	fmt.Fprintf(io.out, `Evenhand is up (%.1f s).
   HTTP        %s   (GraphQL: /graphql)
-  Apps        OTEL_EXPORTER_OTLP_ENDPOINT=%s, LANGFUSE_HOST=%s, LiteLLM: /v1/litellm,
+  Apps        OTEL_EXPORTER_OTLP_ENDPOINT=%s, LANGFUSE_BASE_URL=%s, LiteLLM: /v1/litellm,
               in line: POST /v1/guard%s
   Kafka       %s   (topic llm.interactions; this machine only)
   ClickHouse  %s   (database evenhand; try: evenhand sql "SELECT count() FROM interactions FINAL")

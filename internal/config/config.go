@@ -181,7 +181,7 @@ func mayBeEmpty(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.Kind() == reflect.String || t.Kind() == reflect.Slice || t.Kind() == reflect.Map || t.Kind() == reflect.Struct
+	return t.Kind() == reflect.String || t.Kind() == reflect.Struct
 }
 
 // given refuses what would be read as false, as 0 or as nanoseconds though nobody said so.
@@ -372,7 +372,7 @@ func stringToList(from, to reflect.Type, data any) (any, error) {
 	if from.Kind() != reflect.String || to != reflect.TypeFor[[]string]() {
 		return data, nil
 	}
-	var out []string
+	out := []string{} // not nil, which would leave what is there
 	for s := range strings.SplitSeq(data.(string), ",") {
 		if s = strings.TrimSpace(s); s != "" {
 			out = append(out, s)
