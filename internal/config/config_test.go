@@ -207,6 +207,13 @@ func TestEmptyAndDoubleVariables(t *testing.T) {
 	if err := Load(&c, Sources{Env: env}); err != nil || !c.Log.Quiet || c.Log.Rows != 7 || c.Log.Level != "" || c.Kafka.Timeout != time.Second || c.Limit != nil {
 		t.Errorf("%+v %v", c, err)
 	}
+	c.Kafka.Brokers = []string{"a"}
+	if err := Load(&c, Sources{Env: []string{Prefix + "KAFKA_BROKERS="}}); err != nil || len(c.Kafka.Brokers) != 1 {
+		t.Errorf("%v %v", c.Kafka.Brokers, err)
+	}
+	if err := Load(&c, Sources{Set: []string{"kafka.brokers="}}); err != nil || len(c.Kafka.Brokers) != 0 {
+		t.Errorf("%v %v", c.Kafka.Brokers, err)
+	}
 	file := write(t, "secret", "one\n")
 	for _, tc := range []struct {
 		env  []string
