@@ -227,7 +227,7 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 	if in.Response == "" && v.Status == audit.Done { // a call that failed, or a prompt alone: what was found in the prompt stays
 		v.Status, v.Reason = audit.Skipped, "no_response"
 	}
-	if out := x.Normal(audit.Output).String(); v.Status == audit.Done && !language.PlainlyEnglish(out) && !language.Known(out) {
+	if v.Status == audit.Done && !x.plain[sideIndex(audit.Output)] && !language.Known(x.Normal(audit.Output).String()) {
 		v.Reason = audit.OtherLanguage
 	}
 	v.Duration = a.now().Sub(start)

@@ -21,6 +21,7 @@ type Input struct {
 
 	sides     [2]textIndex
 	normal    [2]normal.Text
+	plain     [2]bool // it is plainly English
 	sentences [2]sentences
 	hits      []sideHits // only detectors with hits are in it
 }

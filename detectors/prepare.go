@@ -45,7 +45,8 @@ func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
 			continue
 		}
 		a.scan(x, normalForm, normal.String(), side, normal.Original)
-		if a.scans[furtherForm].scanner != nil && !language.PlainlyEnglish(normal.String()) {
+		plain := language.PlainlyEnglish(normal.String())
+		if x.plain[sideIndex(side)] = plain; a.scans[furtherForm].scanner != nil && !plain {
 			a.scan(x, furtherForm, normal.String(), side, normal.Original)
 		}
 		a.scan(x, rawForm, original, side, func(start, end int) (int, int) { return start, end })

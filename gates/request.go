@@ -80,7 +80,7 @@ func (r *Request) gate(c Config, now time.Time) (g *audit.HumanGate, all bool, e
 			errs = append(errs, fmt.Errorf("rule: of match %d has no id, or one of its fields is too long", i))
 		}
 		if whole := m.Text; len(whole) > maxText {
-			m.Text = cut(whole, maxText)
+			m.Text = audit.Clip(whole, maxText)
 			m.Text += fmt.Sprintf("… [%d more characters]", utf8.RuneCountInString(whole[len(m.Text):]))
 		}
 	}
@@ -93,8 +93,8 @@ func (r *Request) gate(c Config, now time.Time) (g *audit.HumanGate, all bool, e
 	}
 	now = now.UTC().Truncate(time.Millisecond)
 	g = &audit.HumanGate{
-		ID: r.ID, Tenant: r.Tenant, Event: r.Interaction, Matches: ms, Provider: cut(r.Provider, maxField), Method: cut(r.Method, maxField), TraceID: cut(r.TraceID, maxField),
-		Model: cut(r.Model, maxField), Application: cut(r.Application, maxField), Requester: cut(r.Requester, maxField), User: cut(r.User, maxText),
+		ID: r.ID, Tenant: r.Tenant, Event: r.Interaction, Matches: ms, Provider: audit.Clip(r.Provider, maxField), Method: audit.Clip(r.Method, maxField), TraceID: audit.Clip(r.TraceID, maxField),
+		Model: audit.Clip(r.Model, maxField), Application: audit.Clip(r.Application, maxField), Requester: audit.Clip(r.Requester, maxField), User: audit.Clip(r.User, maxText),
 		At: r.Timestamp.UTC().Truncate(time.Millisecond), Opened: now, Expires: now.Add(max(timeout, time.Millisecond)), State: audit.GateOpen,
 	}
 	if !all {
@@ -123,15 +123,4 @@ func different(ms []Match) (out []Match) {
 		}
 	}
 	return out
-}
-
-// cut keeps the start of a text, at most n bytes, whole characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

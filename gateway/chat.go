@@ -104,16 +104,22 @@ func (a *answer) retold(c *choice, m gjson.Result) {
 
 // more adds what a text says beyond what was told of it; what was told and does not begin it stays, for it went to the caller.
 func (a *answer) more(b *strings.Builder, whole string) {
-	switch told := b.String(); {
-	case strings.HasPrefix(whole, told):
-		a.add(b, whole[len(told):])
-	case !strings.Contains(told, whole):
-		a.add(b, "\n"+whole)
-	}
+	a.add(b, beyond(b.String(), whole))
 }
 
-// chatMembers are the members of a message that are read by their names, or are no text of the model.
-// Nor is what tools gave back.
+// beyond gives what is still to be told of a whole.
+func beyond(told, whole string) string {
+	switch {
+	case strings.HasPrefix(whole, told):
+		return whole[len(told):]
+	case strings.Contains(told, whole):
+		return ""
+	}
+	return "\n" + whole
+}
+
+// chatMembers are the members of a message that are read by their names, or are no text of the model, such
+// as what tools gave back.
 var chatMembers = []string{"role", "content", "refusal", "audio", "reasoning_content", "reasoning", "tool_calls", "function_call", "annotations", "name", "id",
 	"executed_tools", "search_results", "citations", "context", "images"}
 

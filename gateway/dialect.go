@@ -44,12 +44,8 @@ func elements(raw []byte, param string) ([][]byte, *fault) {
 
 // message makes one message of the event; what the event cannot hold is left out, texts never are.
 func message(fields map[string][]byte, param string) (call.Message, *fault) {
-	for name := range fields {
-		for _, known := range []string{"role", "content", "tool_calls"} {
-			if name != known && strings.EqualFold(name, known) { // some providers would read it
-				return call.Message{}, badRequest(strings.TrimSuffix(param, ".content")+"."+known, "is written in other letters")
-			}
-		}
+	if f := otherLetters(fields, strings.TrimSuffix(param, ".content")+".", "role", "content", "tool_calls"); f != nil {
+		return call.Message{}, f
 	}
 	m := call.Message{Role: gjson.ParseBytes(fields["role"]).String(), Content: json.RawMessage(`null`)}
 	if m.Role == "" {
@@ -104,10 +100,8 @@ func contentOf(raw []byte, param string) (json.RawMessage, *fault) {
 		if f != nil {
 			return nil, f
 		}
-		for name := range fields {
-			if name != "text" && strings.EqualFold(name, "text") {
-				return nil, badRequest(param, "has a part whose text is written in other letters")
-			}
+		if f := otherLetters(fields, param+"[].", "text"); f != nil {
+			return nil, f
 		}
 		text := gjson.ParseBytes(fields["text"])
 		switch kind := gjson.ParseBytes(fields["type"]).String(); {

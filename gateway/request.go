@@ -44,12 +44,8 @@ func readRequest(body []byte, texts string) (*request, *fault) {
 		return nil, f
 	}
 	q := &request{body: body, fields: fields}
-	for name := range fields {
-		for _, known := range []string{"model", "stream", "instructions", texts} {
-			if name != known && strings.EqualFold(name, known) {
-				return nil, badRequest(known, "is written in other letters")
-			}
-		}
+	if f := otherLetters(fields, "", "model", "stream", "instructions", texts); f != nil {
+		return nil, f
 	}
 	model := gjson.ParseBytes(fields["model"])
 	if q.model = model.String(); model.Type != gjson.String || q.model == "" {
@@ -113,6 +109,18 @@ func object(b []byte, levels int, param string) (map[string][]byte, *fault) {
 		}
 	}
 	return fields, nil
+}
+
+// otherLetters refuses a member whose name differs from a known one in the case of its letters alone: some providers would read it.
+func otherLetters(fields map[string][]byte, in string, known ...string) *fault {
+	for name := range fields {
+		for _, k := range known {
+			if name != k && strings.EqualFold(name, k) {
+				return badRequest(in+k, "is written in other letters")
+			}
+		}
+	}
+	return nil
 }
 
 func unreadable(param string, bad *ingest.Fault) *fault {

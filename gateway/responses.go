@@ -29,7 +29,7 @@ func (responses) prompt(q *request) (system string, ms []call.Message, f *fault)
 	if v := gjson.ParseBytes(q.fields["instructions"]); v.Type == gjson.String {
 		system = v.String()
 	} else if v.IsArray() {
-		system = strangely(gjson.ParseBytes(encode(map[string]json.RawMessage{"instructions": q.fields["instructions"]})))
+		system = strangely(v)
 	}
 	if v := gjson.GetBytes(q.fields["prompt"], "variables"); v.IsObject() {
 		system = strings.TrimSpace(system + "\n" + strangely(v))
@@ -52,7 +52,7 @@ func (responses) prompt(q *request) (system string, ms []call.Message, f *fault)
 		if f != nil {
 			return "", nil, f
 		}
-		m, f := inputItem(fields, at)
+		m, f := inputItem(item, fields, at)
 		if f != nil {
 			return "", nil, f
 		}
@@ -62,13 +62,9 @@ func (responses) prompt(q *request) (system string, ms []call.Message, f *fault)
 }
 
 // inputItem makes a message of an item: a message, a call of a tool, what a tool gave, or something else.
-func inputItem(fields map[string][]byte, at string) (call.Message, *fault) {
-	for name := range fields {
-		for _, known := range []string{"role", "type", "content", "output", "arguments", "name", "input", "summary"} {
-			if name != known && strings.EqualFold(name, known) { // some providers would read it
-				return call.Message{}, badRequest(at+"."+known, "is written in other letters")
-			}
-		}
+func inputItem(item []byte, fields map[string][]byte, at string) (call.Message, *fault) {
+	if f := otherLetters(fields, at+".", "role", "type", "content", "output", "arguments", "name", "input", "summary"); f != nil {
+		return call.Message{}, f
 	}
 	kind := gjson.ParseBytes(fields["type"]).String()
 	switch {
@@ -80,20 +76,11 @@ func inputItem(fields map[string][]byte, at string) (call.Message, *fault) {
 		said := gjson.ParseBytes(fields["name"]).String() + " " + gjson.ParseBytes(fields["arguments"]).String()
 		return call.Text("assistant", said), nil
 	case kind != "" && kind != "message" && kind != "mcp_list_tools": // thoughts and calls of before
-		if s := strangely(gjson.ParseBytes(encode(raw(fields)))); s != "" {
+		if s := strangely(gjson.ParseBytes(item)); s != "" {
 			return call.Text(kind, s), nil
 		}
 	}
 	return message(map[string][]byte{"role": encode(kind), "content": fields["content"]}, at+".content")
-}
-
-// raw is what was cut into members.
-func raw(fields map[string][]byte) map[string]json.RawMessage {
-	out := make(map[string]json.RawMessage, len(fields))
-	for name, value := range fields {
-		out[name] = value
-	}
-	return out
 }
 
 func (responses) whole(a *answer, v gjson.Result) {
@@ -169,12 +156,7 @@ func responsePart(a *answer, i int, at string, part gjson.Result, beside bool) {
 // settle sets a part of an item to its whole text, of which some may have been told already. What was told and does not begin the whole
 // stays: it went to the caller.
 func (a *answer) settle(i int, part, whole string, beside bool) {
-	switch told := a.part(i, part, beside).String(); {
-	case strings.HasPrefix(whole, told):
-		a.tell(i, part, whole[len(told):], beside)
-	case !strings.Contains(told, whole):
-		a.tell(i, part, "\n"+whole, beside)
-	}
+	a.tell(i, part, beyond(a.part(i, part, beside).String(), whole), beside)
 }
 
 // told tells whether every text of what a call asks for came in pieces already.

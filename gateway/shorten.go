@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/ingest/call"
 )
 
@@ -46,7 +47,7 @@ func shorten(p *call.Part) *call.Part {
 // flatten gives a call whose messages are plain texts of at most limit bytes: whatever shape they came in, the
 // event takes them.
 func flatten(p call.Part, limit int) call.Part {
-	p.System = head(p.System, limit)
+	p.System = audit.Clip(p.System, limit)
 	p.Messages, p.Answers = shorter(p.Messages, limit), shorter(p.Answers, limit)
 	return p
 }
@@ -55,13 +56,13 @@ func shorter(ms []call.Message, limit int) []call.Message {
 	out := make([]call.Message, len(ms))
 	for i, m := range ms {
 		if len(m.Content) > 0 && string(m.Content) != "null" {
-			m.Content = quoted(head(said(m.Content), limit))
+			m.Content = quoted(audit.Clip(said(m.Content), limit))
 		}
 		if len(m.Reasoning) > 0 {
-			m.Reasoning = quoted(head(said(m.Reasoning), limit))
+			m.Reasoning = quoted(audit.Clip(said(m.Reasoning), limit))
 		}
 		if len(m.Calls) > 0 {
-			m.Calls = encode([]string{head(string(m.Calls), limit)})
+			m.Calls = encode([]string{audit.Clip(string(m.Calls), limit)})
 		}
 		out[i] = m
 	}
@@ -82,15 +83,4 @@ func said(content json.RawMessage) string {
 		b.WriteString(part.String() + "\n")
 	}
 	return b.String()
-}
-
-// head cuts a text to at most n bytes, at the border of a character.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n]
 }

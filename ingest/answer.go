@@ -174,7 +174,7 @@ func asked(dst []byte, v *fastjson.Value, from int) []byte {
 			})
 			return dst
 		}
-		return words(dst, start, unpacked(v))
+		return words(dst, start, v)
 	})
 }
 

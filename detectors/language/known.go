@@ -52,6 +52,7 @@ const (
 func Known(text string) bool {
 	latin, other := 0, 0 // letters
 	told := 0            // words that no learnt language has
+	theirs := 0          // of them, those of foreign letters that no language has for a small word: they count for all others
 	var count [64]int    // small words by language
 	for at := 0; at < len(text) && latin+other < most; {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -83,13 +84,11 @@ func Known(text string) bool {
 		for left := of; left != 0; left &= left - 1 {
 			count[bits.TrailingZeros64(left)]++
 		}
-		if strange && of == 0 || telling[word] {
-			told++
+		if strange = strange && of == 0; strange {
+			theirs++
 		}
-		if strange && of == 0 {
-			for i := learnt; i < len(count); i++ {
-				count[i]++
-			}
+		if strange || telling[word] {
+			told++
 		}
 		if of&(1<<learnt-1) != 0 && told == 0 && other == 0 && maxOf(count[:learnt]) >= enough {
 			return true
@@ -98,7 +97,8 @@ func Known(text string) bool {
 	if other > latin {
 		return other < least
 	}
-	return told < least-1 || maxOf(count[learnt:]) < least-1 || maxOf(count[learnt:]) <= maxOf(count[:learnt])
+	theirs += maxOf(count[learnt:])
+	return told < least-1 || theirs < least-1 || theirs <= maxOf(count[:learnt])
 }
 
 func maxOf(n []int) (most int) {
