@@ -67,8 +67,8 @@ type sideHits struct {
 	hits     []Hit
 }
 
-// Hits gives the hits of a rule-based detector on one side, ordered by rule, start, end. Hits that
-// the rule's "unless" guards exclude are already gone.
+// Hits gives the hits of a rule-based detector on one side, ordered by rule, start, end: what [rules.Accept] leaves
+// of the matches.
 func (in *Input) Hits(detectorID string, side audit.Side) []Hit {
 	for i := range in.hits {
 		if in.hits[i].side == side && in.hits[i].detector == detectorID {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/language"
+	"github.com/evenhand/evenhand/detectors/normal"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/scan"
 )
@@ -32,7 +33,8 @@ type owner struct {
 // reader is a detector and the rule's index among its own.
 type reader struct{ detector, rule int }
 
-// Prepare computes the input of all detectors: the normal form of each side, and one scan of either form.
+// Prepare computes the input of all detectors: the normal form of each side, and one scan of either form. Raw rules read
+// the text as it is spelled, see [normal.Spelled].
 func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
 	p, _ := audit.ProfileOf(in.Domain)
 	if a.policy.BiasThreshold != nil {
@@ -40,16 +42,19 @@ func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
 	}
 	x := newInput(in, p)
 	for _, side := range [...]audit.Side{audit.Output, audit.Input} {
-		original, normal := in.Text(side), x.Normal(side)
+		original, form := in.Text(side), x.Normal(side)
 		if original == "" {
 			continue
 		}
-		a.scan(x, normalForm, normal.String(), side, normal.Original)
-		plain := language.PlainlyEnglish(normal.String())
+		a.scan(x, normalForm, form.String(), side, form.Original)
+		plain := language.PlainlyEnglish(form.String())
 		if x.plain[sideIndex(side)] = plain; a.scans[furtherForm].scanner != nil && !plain {
-			a.scan(x, furtherForm, normal.String(), side, normal.Original)
+			a.scan(x, furtherForm, form.String(), side, form.Original)
 		}
-		a.scan(x, rawForm, original, side, func(start, end int) (int, int) { return start, end })
+		if a.scans[rawForm].scanner != nil {
+			spelled := normal.Spelled(original)
+			a.scan(x, rawForm, spelled.String(), side, spelled.Original)
+		}
 	}
 	for i := range x.hits {
 		hits := x.hits[i].hits
@@ -72,10 +77,10 @@ func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, origin
 	*buf = s.scanner.Scan(text, (*buf)[:0])
 	for _, m := range *buf {
 		o := s.owners[m.Pattern]
-		if rules.Suppressed(o.r, text, int(m.Start), int(m.End)) {
+		start, end, ok := rules.Accept(o.r, text, int(m.Start), int(m.End))
+		if !ok {
 			continue
 		}
-		start, end := int(m.Start), int(m.End)
 		if form != rawForm {
 			start, end = withoutMarks(text, start, end)
 		}

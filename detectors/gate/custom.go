@@ -30,7 +30,7 @@ var customID = regexp.MustCompile(`^[a-z0-9_.-]{1,59}$`)
 const CustomPack = "gate.custom"
 
 // customPack makes one pack of custom and extra rules, nil when there are none. It is raw: an operator's
-// pattern means the text as it came. names are those of the two lists in errors.
+// pattern means the text as it is spelled. names are those of the two lists in errors.
 func customPack(names [2]string, custom, extra []Custom, builtIn []*rules.Rule) (*rules.Pack, error) {
 	if len(custom)+len(extra) == 0 {
 		return nil, nil

@@ -49,6 +49,24 @@ func TestMask(t *testing.T) {
 	}
 }
 
+// Values are found and masked however their characters are written.
+func TestMaskSpelled(t *testing.T) {
+	for text, want := range map[string]string{
+		"Write to bob.miller&#64;example.org, please.":              "Write to [EMAIL], please.",
+		"Write to bob.miller&commat;example&period;org.":            "Write to [EMAIL].",
+		"Write to bob.mil\u00adler@exam\u200bple.org.":              "Write to [EMAIL].",
+		"Card 4111\u200b1111\u200b1111\u200b1111, thanks":           "Card [CREDIT_CARD], thanks",
+		"Card ４１１１ １１１１ １１１１ １１１１, thanks":                          "Card [CREDIT_CARD], thanks",
+		"IBAN 𝐃𝐄𝟖𝟗 𝟑𝟕𝟎𝟒 𝟎𝟎𝟒𝟒 𝟎𝟓𝟑𝟐 𝟎𝟏𝟑𝟎 𝟎𝟎.":                         "IBAN [IBAN].",
+		"My SSN is &#49;23-45-6789, é.":                             "My SSN is [US_SSN], é.",
+		"R&D told AT&T: 4111 is no card, ４１１１ neither; x&#64;y too": "R&D told AT&T: 4111 is no card, ４１１１ neither; x&#64;y too",
+	} {
+		if got := pii.Mask(text, audit.Output, find(t, text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 // What is found fills the record's fields and nothing else of the verdict.
 func TestPersonal(t *testing.T) {
 	for _, tc := range []struct {

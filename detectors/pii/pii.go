@@ -1,7 +1,7 @@
 // Package pii finds personal data: contact and network addresses, cards and accounts, national numbers,
 // passports and licences, dates of birth, wallets, and credentials.
 //
-// Patterns read the text as it came, in the common scanner; what they match passes a validator of package
+// Patterns read the text as it is spelled, in the common scanner; what they match passes a validator of package
 // check (check digits, numbering plans, dates) and, where the shape alone says too little, must stand beside
 // a word of its rule. Card, IBAN, social security number and credentials are the rules of the safety pack
 // pii_leakage, read here too: there is one truth, and only those four enter the safety sum.
@@ -23,7 +23,6 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/rules"
-	"github.com/evenhand/evenhand/detectors/rules/check"
 )
 
 //go:embed packs
@@ -48,8 +47,7 @@ func DefaultConfig() Config { return Config{SanitizePrompt: true} }
 type Detector struct {
 	cfg     Config
 	rules   []*rules.Rule
-	checks  []check.Func // by rule, nil where the rule has none
-	kinds   []string     // by rule
+	kinds   []string // by rule
 	version string
 }
 
@@ -62,7 +60,6 @@ func New(cfg Config, packs []*rules.Pack) (*Detector, error) {
 			continue
 		}
 		d.rules = append(d.rules, r)
-		d.checks = append(d.checks, check.Named(r.Check))
 		d.kinds = append(d.kinds, "pii."+strings.ToLower(r.Entity))
 	}
 	if len(d.rules) == 0 {
@@ -90,38 +87,24 @@ func (d *Detector) Kinds() []string {
 func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Finding, error) {
 	var findings []audit.Finding
 	for _, side := range [...]audit.Side{audit.Output, audit.Input} {
-		for _, v := range d.values(in.Interaction.Text(side), in.Hits(ID, side)) {
-			r := d.rules[v.rule]
+		for _, v := range d.longest(in.Hits(ID, side)) {
+			r := d.rules[v.Rule]
 			findings = append(findings, audit.Finding{
-				Kind: d.kinds[v.rule], Rule: r.ID, RuleVersion: r.Pack.Version, Severity: r.Severity,
-				Confidence: audit.ScoreOf(r.Confidence), Side: side, Span: in.Span(side, v.from, v.to), Entity: r.Entity,
+				Kind: d.kinds[v.Rule], Rule: r.ID, RuleVersion: r.Pack.Version, Severity: r.Severity,
+				Confidence: audit.ScoreOf(r.Confidence), Side: side, Span: in.Span(side, v.Start, v.End), Entity: r.Entity,
 			})
 		}
 	}
 	return findings, ctx.Err()
 }
 
-// value is a place in a text, in bytes, that a rule takes for personal data.
-type value struct{ rule, from, to int }
-
-// values keeps the hits that pass their rule's check and context, and of overlapping ones the longest, then
-// the surest.
-func (d *Detector) values(text string, hits []detectors.Hit) []value {
-	var vs []value
-	for _, h := range hits {
-		r := d.rules[h.Rule]
-		if valid := d.checks[h.Rule]; valid != nil && !valid(text, h.Start, h.End) || !rules.InContext(r, text, h.Start, h.End) {
-			continue
-		}
-		if from, to := check.Value(r.Check, text, h.Start, h.End); from < to {
-			vs = append(vs, value{h.Rule, from, to})
-		}
-	}
-	slices.SortFunc(vs, func(a, b value) int {
-		return cmp.Or(cmp.Compare(b.to-b.from, a.to-a.from), cmp.Compare(d.rules[b.rule].Confidence, d.rules[a.rule].Confidence),
-			cmp.Compare(a.from, b.from), cmp.Compare(a.rule, b.rule))
+// longest keeps, of hits that overlap, the longest, then that of the surest rule.
+func (d *Detector) longest(hits []detectors.Hit) []detectors.Hit {
+	byWorth := slices.SortedFunc(slices.Values(hits), func(a, b detectors.Hit) int {
+		return cmp.Or(cmp.Compare(b.End-b.Start, a.End-a.Start), cmp.Compare(d.rules[b.Rule].Confidence, d.rules[a.Rule].Confidence),
+			cmp.Compare(a.Start, b.Start), cmp.Compare(a.Rule, b.Rule))
 	})
-	return apart(vs, func(v value) (from, to int) { return v.from, v.to })
+	return apart(byWorth, func(h detectors.Hit) (from, to int) { return h.Start, h.End })
 }
 
 // apart keeps, of ranges in the order of what they are worth, those that overlap none before them. They come

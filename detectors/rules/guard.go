@@ -7,6 +7,7 @@ import (
 
 	"github.com/evenhand/evenhand/detectors/language"
 	"github.com/evenhand/evenhand/detectors/normal"
+	"github.com/evenhand/evenhand/detectors/rules/check"
 	"github.com/evenhand/evenhand/detectors/scan"
 )
 
@@ -69,6 +70,18 @@ func (g *guards) match(asked []Guard, text string) bool {
 	defer g.found.Put(found)
 	*found = s.Scan(text, (*found)[:0])
 	return slices.ContainsFunc(*found, func(m scan.Match) bool { return slices.Contains(asked, Guard(m.Pattern)) })
+}
+
+// Accept gives what the match text[start:end] of the rule finds: the match, or the value in it where the pattern takes in
+// a label too. ok is false where a guard excludes it, the rule's check fails, or the words that the rule asks for do
+// not stand beside it.
+func Accept(r *Rule, text string, start, end int) (from, to int, ok bool) {
+	valid := check.Named(r.Check)
+	if Suppressed(r, text, start, end) || valid != nil && !valid(text, start, end) || !InContext(r, text, start, end) {
+		return 0, 0, false
+	}
+	from, to = check.Value(r.Check, text, start, end)
+	return from, to, from < to
 }
 
 // Suppressed tells whether the match text[start:end] of the rule stands in a sentence that one of

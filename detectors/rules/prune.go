@@ -6,7 +6,6 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/normal"
-	"github.com/evenhand/evenhand/detectors/rules/check"
 	"github.com/evenhand/evenhand/detectors/scan"
 )
 
@@ -102,8 +101,10 @@ func (s *Scales) rulesOn(text string) (matched, fired []firing) {
 		if textOf(matched, r) == "" {
 			matched = append(matched, firing{r, text[start:end]})
 		}
-		valid := check.Named(r.Check)
-		if textOf(fired, r) == "" && !Suppressed(r, text, start, end) && (valid == nil || valid(text, start, end)) && InContext(r, text, start, end) {
+		if textOf(fired, r) != "" {
+			continue
+		}
+		if _, _, ok := Accept(r, text, start, end); ok {
 			fired = append(fired, firing{r, text[start:end]})
 		}
 	}

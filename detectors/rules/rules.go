@@ -34,7 +34,7 @@ type Pack struct {
 	EnglishOnly bool `yaml:"english_only,omitempty"`
 	// NotInEnglish packs are not looked for in texts that are plainly English, which cost nothing then.
 	NotInEnglish bool `yaml:"not_in_english,omitempty"`
-	// Raw packs see the text as it came, not its normal form: digits and capitals mean what they are.
+	// Raw packs see the text as it is spelled, see [normal.Spelled], not its normal form: digits and capitals mean what they are.
 	Raw bool `yaml:"raw,omitempty"`
 	// Lists are named alternatives for use in patterns.
 	Lists map[string][]string `yaml:"lists,omitempty"`

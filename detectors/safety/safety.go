@@ -21,7 +21,6 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/rules"
-	"github.com/evenhand/evenhand/detectors/rules/check"
 )
 
 //go:embed packs
@@ -36,7 +35,6 @@ func Packs() fs.FS { return packs }
 // Detector is safe for concurrent use.
 type Detector struct {
 	rules   []*rules.Rule
-	checks  []check.Func // by rule, nil where the rule has none
 	version string
 }
 
@@ -50,7 +48,6 @@ func New(packs []*rules.Pack) (*Detector, error) {
 		if r.Pack.Category == "" {
 			return nil, audit.E("safety: new", audit.KindInvalid, errors.New("pack "+r.Pack.ID+" has no category"))
 		}
-		d.checks = append(d.checks, check.Named(r.Check))
 	}
 	return d, nil
 }
@@ -66,15 +63,12 @@ func (d *Detector) Info() detectors.Info {
 // Rules gives the rules for the common scanner.
 func (d *Detector) Rules() []*rules.Rule { return d.rules }
 
-// Detect makes one finding of each hit that passes its rule's check, on both sides.
+// Detect makes one finding of each hit, on both sides.
 func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Finding, error) {
 	var findings []audit.Finding
 	for _, side := range [...]audit.Side{audit.Output, audit.Input} {
 		for _, hit := range in.Hits(ID, side) {
 			r := d.rules[hit.Rule]
-			if valid := d.checks[hit.Rule]; valid != nil && !valid(in.Interaction.Text(side), hit.Start, hit.End) {
-				continue
-			}
 			findings = append(findings, audit.Finding{
 				Kind: r.Kind, Rule: r.ID, RuleVersion: r.Pack.Version, Severity: r.Severity, Score: r.Severity.Weight(),
 				Confidence: audit.ScoreOf(r.Confidence), Side: side, Span: in.Span(side, hit.Start, hit.End),
