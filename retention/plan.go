@@ -21,6 +21,7 @@ const (
 	Drop   Action = "drop"   // a whole partition
 	Delete Action = "delete" // the rows of some tenants, by a mutation
 	Freeze Action = "freeze" // the rollups of a tenant's month, after the proof
+	Erase  Action = "erase"  // the texts of one person, by a mutation
 )
 
 // Step is one thing that a run does.

@@ -43,6 +43,10 @@ func (r *Retention) Run(ctx context.Context, progress func(done, total int)) (ou
 		}
 		progress(i+1, len(p.Steps))
 	}
+	erased, err := r.eraseAgain(ctx, &out)
+	if err != nil {
+		return out, err
+	}
 	if err := r.settleMonths(ctx); err != nil {
 		return out, err
 	}
@@ -54,7 +58,9 @@ func (r *Retention) Run(ctx context.Context, progress func(done, total int)) (ou
 	for i := range p.holds {
 		out.HoldsActive += int(flag(p.holds[i].Active()))
 	}
-	if out.Inactive, err = r.offDisk(ctx, p, func() { progress(len(p.Steps), len(p.Steps)) }); err != nil {
+	gone := *p
+	gone.Steps = append(slices.Clip(p.Steps), erased...)
+	if out.Inactive, err = r.offDisk(ctx, &gone, func() { progress(len(p.Steps), len(p.Steps)) }); err != nil {
 		return out, err
 	}
 	if out.Detached, err = r.detached(ctx); err != nil {

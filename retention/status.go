@@ -12,6 +12,7 @@ type Status struct {
 	OldestRow   time.Time `json:"oldest_row,omitzero"`  // event day of the oldest interaction
 	Holds       int       `json:"holds"`                // in force
 	HeldTexts   uint64    `json:"held_texts"`
+	Erasures    uint64    `json:"erasures"`       // of persons
 	Frozen      uint64    `json:"frozen_months"`  // of tenants
 	Purged      uint64    `json:"deleted_months"` // of tenants
 	PurgedRows  uint64    `json:"deleted_interactions"`
@@ -53,6 +54,7 @@ func (r *Retention) Status(ctx context.Context) (*Status, error) {
 	for sql, dest := range map[string]any{
 		"SELECT min(event_day) FROM {db}.interaction_texts":                                                              &s.OldestText,
 		"SELECT min(event_day) FROM {db}.interactions":                                                                   &s.OldestRow,
+		"SELECT count() FROM {db}.erasures FINAL":                                                                        &s.Erasures,
 		"SELECT uniqExact(tenant_id, month) FROM {db}.rollup_frozen":                                                     &s.Frozen,
 		"SELECT uniqExact(tenant_id, month) FROM {db}.retention_purged WHERE done = 1":                                   &s.Purged,
 		"SELECT sum(rows) FROM {db}.retention_purged FINAL WHERE object = 'interactions'":                                &s.PurgedRows,

@@ -94,3 +94,33 @@ func TestHoldsSayWhatTheyName(t *testing.T) {
 		}
 	}
 }
+
+func TestErasuresSayWhatWent(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		id       string
+		erased   retention.Erased
+		json     bool
+		out, err string
+	}{
+		{"a look", "", retention.Erased{Interactions: 1, Texts: 4}, false, "4 texts of 1 interaction went\n", ""},
+		{"held", "e1", retention.Erased{Interactions: 2, Texts: 8, Held: 1, Inactive: 3}, false,
+			"erasure e1: 8 texts of 2 interactions went\nlegal holds keep the texts of 1 interaction; they go at the next run after the release\n3 old parts still on the disk: see 'evenhand retention status'\n", ""},
+		{"nothing", "e1", retention.Erased{}, false, "erasure e1: 0 texts of 0 interactions went\n", "warning: no texts of this user"},
+		{"JSON", "e1", retention.Erased{Texts: 4}, true, `"erasure":"e1","interactions":0,"texts":4,"held":0,"inactive_parts":0`, "warning"},
+	} {
+		var out, err strings.Builder
+		cmd := retainEraseCmd{retainFlags: retainFlags{JSON: tc.json}}
+		fault := cmd.told(&stdio{out: &out, err: &err}, tc.id, "went", tc.erased)
+		got := out.String()
+		if tc.json {
+			got = strings.NewReplacer(" ", "", "\n", "").Replace(got)
+		}
+		if fault != nil || !strings.Contains(got, tc.out) || !tc.json && got != tc.out || !strings.Contains(err.String(), tc.err) || tc.err == "" && err.Len() > 0 {
+			t.Errorf("%s: %q %q %v", tc.name, out.String(), err.String(), fault)
+		}
+	}
+	if err := (&retainEraseCmd{}).Run(t.Context(), nil, nil); err == nil || !strings.Contains(err.Error(), "--reason: is missing") {
+		t.Errorf("without a reason: %v", err)
+	}
+}

@@ -18,11 +18,13 @@ import (
 )
 
 type retainCmd struct {
-	Plan   retainPlanCmd   `cmd:"" help:"Say what a run would drop, and change nothing."`
-	Run    retainRunCmd    `cmd:"" help:"Run the job now."`
-	Status retainStatusCmd `cmd:"" help:"Say what was dropped and what is kept."`
-	Hold   retainHoldCmd   `cmd:"" help:"Place, list and release legal holds."`
-	Class  retainClassCmd  `cmd:"" help:"Give tenants partitions of their own."`
+	Plan     retainPlanCmd   `cmd:"" help:"Say what a run would drop, and change nothing."`
+	Run      retainRunCmd    `cmd:"" help:"Run the job now."`
+	Status   retainStatusCmd `cmd:"" help:"Say what was dropped and what is kept."`
+	Hold     retainHoldCmd   `cmd:"" help:"Place, list and release legal holds."`
+	Erase    retainEraseCmd  `cmd:"" help:"Take out the texts of one person, now."`
+	Erasures erasuresCmd     `cmd:"" help:"List the erasures of persons."`
+	Class    retainClassCmd  `cmd:"" help:"Give tenants partitions of their own."`
 }
 
 func (retainCmd) Help() string {
@@ -33,6 +35,7 @@ Examples:
   evenhand retention plan
   evenhand retention plan --at 2027-06-01 --json
   evenhand retention hold add acme --from 2026-11-01 --to 2026-11-08 --reason case-4711
+  evenhand retention erase acme --user u-17 --reason request-0815
   evenhand retention class assign acme brief --text-days 30 --row-days 365`
 }
 
@@ -167,7 +170,7 @@ func (cmd *retainStatusCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			}
 			return t.Format(time.DateOnly)
 		}
-		fmt.Fprintf(std.out, "oldest text %s, oldest row %s; %d holds in force keep %d texts\n", day(st.OldestText), day(st.OldestRow), st.Holds, st.HeldTexts)
+		fmt.Fprintf(std.out, "oldest text %s, oldest row %s; %d holds in force keep %d texts; %s of persons\n", day(st.OldestText), day(st.OldestRow), st.Holds, st.HeldTexts, count(int(st.Erasures), "erasure"))
 		fmt.Fprintf(std.out, "%d months frozen, %d deleted with %d interactions\n", st.Frozen, st.Purged, st.PurgedRows)
 		fmt.Fprintf(std.out, "%d old parts are still on the disk, %d were set aside by the server, %d steps were broken off\n", st.Inactive, st.Detached, st.Interrupted)
 		if len(st.Totals) > 0 {
@@ -340,6 +343,105 @@ func (cmd *holdReleaseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		fmt.Fprintf(std.out, "hold %s is released since %s; what it kept goes at the next run\n", h.ID, h.ReleasedAt.Format(time.RFC3339))
 		return nil
+	})
+}
+
+type retainEraseCmd struct {
+	retainFlags
+	Tenant string `arg:"" help:"Tenant."`
+	User   string `help:"User id, as the events tell it." required:"" placeholder:"ID"`
+	Reason string `help:"Code of the case, no words: it outlives the texts." placeholder:"CODE"`
+	By     string `help:"Who erases; the system user when not given." placeholder:"NAME"`
+	DryRun bool   `help:"Only say what would go." name:"dry-run"`
+}
+
+func (retainEraseCmd) Help() string {
+	return `Takes out all texts of the interactions of a user of a tenant that happened until now (GDPR Art. 17): prompts, answers, evidence, notes, and
+whose they were. Verdicts, models, times and digests stay. What legal holds name stays until they are released. What is delivered
+again or restored from a backup goes at the next run: a digest of tenant and user id is kept for that.
+It waits until the texts are off the disk, as 'retention run' does. The log, exports and backups: see docs/retention.md.
+
+Examples:
+  evenhand retention erase acme --user u-17 --dry-run
+  evenhand retention erase acme --user u-17 --reason request-0815 --by ann`
+}
+
+// Run erases.
+func (cmd *retainEraseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if cmd.Reason == "" && !cmd.DryRun {
+		return &settingsError{errors.New("--reason: is missing; give the code of the request, or --dry-run to only look")}
+	}
+	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
+		if cmd.DryRun {
+			out, err := r.Erasable(ctx, cmd.Tenant, cmd.User)
+			if err != nil {
+				return asUsage(err)
+			}
+			return cmd.told(std, "", "would go", out)
+		}
+		waits := false
+		e, out, err := r.Erase(ctx, retention.Erasure{Tenant: cmd.Tenant, Reason: cmd.Reason, By: me(cmd.By)}, cmd.User, func() {
+			if !waits && !cmd.JSON {
+				fmt.Fprintln(std.err, "evenhand: the texts are out; waiting until the server has taken the old parts off the disk")
+			}
+			waits = true
+		})
+		if err != nil {
+			return asUsage(err)
+		}
+		return cmd.told(std, e.ID.String(), "went", out)
+	})
+}
+
+func (cmd *retainEraseCmd) told(std *stdio, id, did string, out retention.Erased) error {
+	if out.Interactions+out.Held == 0 {
+		fmt.Fprintln(std.err, "evenhand: warning: no texts of this user are stored in this tenant; look at both if that is not meant")
+	}
+	if cmd.JSON {
+		return printJSON(std.out, struct {
+			ID string `json:"erasure,omitempty"`
+			retention.Erased
+		}{id, out})
+	}
+	if id != "" {
+		fmt.Fprintf(std.out, "erasure %s: ", id)
+	}
+	fmt.Fprintf(std.out, "%s of %s %s\n", count(int(out.Texts), "text"), count(int(out.Interactions), "interaction"), did)
+	if out.Held > 0 {
+		fmt.Fprintf(std.out, "legal holds keep the texts of %s; they go at the next run after the release\n", count(int(out.Held), "interaction"))
+	}
+	if out.Inactive > 0 {
+		fmt.Fprintf(std.out, "%s still on the disk: see 'evenhand retention status'\n", count(int(out.Inactive), "old part"))
+	}
+	return nil
+}
+
+type erasuresCmd struct{ retainFlags }
+
+// Run lists the erasures.
+func (cmd *erasuresCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
+		list, err := r.Erasures(ctx)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			type listed struct {
+				ID string `json:"erasure"`
+				retention.Erasure
+			}
+			out := []listed{}
+			for _, e := range list {
+				out = append(out, listed{e.ID.String(), e})
+			}
+			return printJSON(std.out, out)
+		}
+		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "ERASURE\tTENANT\tREASON\tAT\tBY")
+		for _, e := range list {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, e.Reason, e.At.Format(time.RFC3339), e.By)
+		}
+		return t.Flush()
 	})
 }
 

@@ -42,6 +42,7 @@ var keys = map[string]struct{ sorting, partition, version string }{
 	"texts_held":        {"hold_id, tenant_id, event_day, event_id, kind, source_id", "hold_id", "version"},
 	"retention_runs":    {"object, class, period, tenant_id, drop_id", "", "version"},
 	"retention_purged":  {"object, tenant_id, month, topic, epoch, partition", "", "version"},
+	"erasures":          {"tenant_id, erasure_id", "", "version"},
 	"api_keys":          {"key_id", "", "version"},
 }
 
