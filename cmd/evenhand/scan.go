@@ -25,10 +25,11 @@ import (
 )
 
 type scanCmd struct {
-	File    string `arg:"" optional:"" help:"JSONL file; - or nothing reads stdin."`
-	Fail    bool   `help:"Exit with status 3 when a text is flagged, too: for CI."`
-	Workers int    `help:"Lines scanned at once; one a processor when not given." placeholder:"N"`
-	Domain  string `help:"Domain profile of lines that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
+	File    string   `arg:"" optional:"" help:"JSONL file; - or nothing reads stdin."`
+	Fail    bool     `help:"Exit with status 3 when a text is flagged, too: for CI."`
+	FailOn  []string `help:"Exit with status 3 when one of these of a text's flags is set, whether it asks for an action or not: bias, toxicity, safety, pii, hallucination, gate." name:"fail-on" placeholder:"FLAG,…"`
+	Workers int      `help:"Lines scanned at once; one a processor when not given." placeholder:"N"`
+	Domain  string   `help:"Domain profile of lines that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
 }
 
 func (scanCmd) Help() string {
@@ -39,14 +40,16 @@ So it is when detectors could not look at a text, for want of time ("detect.time
 then "failed" (none looked) or "partial", with "reason" and "failed_by", and flags that are false say nothing.
 A "reason" alone is "language": the text is in one that the detectors have not learnt, so bias and harm in it go unseen.
 
-"flag" says that something asks for an action, "flags" what it is; "detected" that any bias was found, "scores" how sure or how
-grave it is, 0 to 1, whoever said it: the sum of rules or the probability of a learned detector, whichever is higher. "rules"
-has the sums of rules alone, "grades" the probabilities alone.
+"flag" says that something asks for an action, "flags" what was found; "detected" that any bias was. Personal data but for cards, accounts,
+social security numbers and credentials asks for no action and sets no "flag": see --fail-on. "scores" tell how sure or how grave it is, 0 to 1,
+whoever said it: the sum of rules or what a learned detector says, whichever is higher; of the latter .5 and above was found, below was not. "rules"
+has the sums of rules alone, "grades" the probabilities of learned detectors alone, each with a threshold of its own.
 
 Examples:
   echo '{"id":"1","text":"Women are too emotional to lead."}' | evenhand scan
   evenhand scan texts.jsonl --domain hr > verdicts.jsonl
-  evenhand scan answers.jsonl --fail > verdicts.jsonl`
+  evenhand scan answers.jsonl --fail > verdicts.jsonl
+  evenhand scan answers.jsonl --fail-on pii,safety > verdicts.jsonl`
 }
 
 // scanned is one line of output.
@@ -84,8 +87,8 @@ type scanRules struct {
 // scanGrades are how sure learned detectors are of each head, found or not.
 type scanGrades map[string]audit.Score
 
-// scanScores and scanFlags unite rules and learned detectors. What a head of safety grades counts half unless it is found: most of these
-// heads' thresholds are high, and no score of one half or more should say that something was found where nothing was.
+// scanScores and scanFlags unite rules and learned detectors. What a head grades counts half unless it is found, and at least one half then: thresholds
+// differ by head, language and length, and one cut should tell what was found.
 type scanScores struct {
 	Bias          audit.Score `json:"bias"`
 	Toxicity      audit.Score `json:"toxicity"`
@@ -101,6 +104,15 @@ type scanFlags struct {
 	PII           bool `json:"pii"`
 	Hallucination bool `json:"hallucination"`
 	Gate          bool `json:"gate"`
+}
+
+// scanFlagNames are the names of flags as --fail-on takes them.
+var scanFlagNames = []string{"bias", "toxicity", "safety", "pii", "hallucination", "gate"}
+
+// any tells whether one of some flags is set, by names.
+func (f scanFlags) any(names []string) bool {
+	set := map[string]bool{"bias": f.Bias, "toxicity": f.Toxicity, "safety": f.Safety, "pii": f.PII, "hallucination": f.Hallucination, "gate": f.Gate}
+	return slices.ContainsFunc(names, func(name string) bool { return set[name] })
 }
 
 type scanFinding struct {
@@ -154,6 +166,11 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
 		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, domainNames())}
 	}
+	for _, name := range cmd.FailOn {
+		if !slices.Contains(scanFlagNames, name) {
+			return &settingsError{fmt.Errorf("--fail-on: %q is not one of %s", name, strings.Join(scanFlagNames, ", "))}
+		}
+	}
 	if err := inRange("--workers", cmd.Workers, 0, 1024); err != nil {
 		return err
 	}
@@ -163,7 +180,7 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	o := s.decoder()
 	o.Domain = audit.Domain(cmd.Domain)
-	sc := &scanner{analyzer: a, decoder: ingest.NewDecoder(o), now: time.Now().UTC().Truncate(time.Millisecond)}
+	sc := &scanner{analyzer: a, decoder: ingest.NewDecoder(o), now: time.Now().UTC().Truncate(time.Millisecond), flags: cmd.FailOn}
 	var in io.Reader
 	if cmd.File == "" || cmd.File == "-" {
 		in = std.input(ctx, "one JSON object a line")
@@ -185,10 +202,11 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if n.half > 0 {
 		fmt.Fprintf(std.err, "evenhand: %s could not be examined by all detectors; the output has \"status\" and \"reason\" for each\n", count(n.half, "line"))
 	}
-	if cmd.Fail && n.flagged > 0 {
+	fail := (cmd.Fail || len(cmd.FailOn) > 0) && n.flagged > 0
+	if fail {
 		fmt.Fprintf(std.err, "evenhand: %s flagged\n", count(n.flagged, "text"))
 	}
-	if n.bad+n.half > 0 || cmd.Fail && n.flagged > 0 {
+	if n.bad+n.half > 0 || fail {
 		return exitCode(3)
 	}
 	return nil
@@ -198,6 +216,7 @@ type scanner struct {
 	analyzer *detectors.Analyzer
 	decoder  *ingest.Decoder
 	now      time.Time
+	flags    []string // that count as flagged; none: what asks for an action
 }
 
 // run scans in any order and writes in the order of the input; it holds a few hundred lines at once.
@@ -288,7 +307,9 @@ func (sc *scanner) scan(ctx context.Context, j *scanJob) {
 	v := sc.analyzer.Analyze(ctx, in)
 	j.half = v.Status == audit.Failed || v.Status == audit.Partial
 	out := verdictLine(id, in, v, sc.analyzer.Advice)
-	j.flag = out.Flag
+	if j.flag = out.Flag; len(sc.flags) > 0 {
+		j.flag = out.Flags.any(sc.flags)
+	}
 	_ = enc.Encode(out)
 }
 
@@ -373,9 +394,9 @@ func (out *scanned) unite(v *audit.Verdict) {
 		out.Grades[g.Name] = g.Value
 		switch s := &out.Scores; g.Name {
 		case classifier.Bias.String():
-			s.Bias = max(s.Bias, g.Value)
+			s.Bias = max(s.Bias, g.Value/2)
 		case classifier.Toxicity.String():
-			s.Toxicity = max(s.Toxicity, g.Value)
+			s.Toxicity = max(s.Toxicity, g.Value/2)
 		case classifier.HallucinationIndicator.String():
 			s.Hallucination = max(s.Hallucination, g.Value/2)
 		default:
@@ -386,14 +407,14 @@ func (out *scanned) unite(v *audit.Verdict) {
 		if !strings.HasPrefix(f.Rule, classifier.ID+".") || f.Side != audit.Output {
 			continue
 		}
-		switch {
+		sure := max(f.Confidence, audit.One/2)
+		switch s := &out.Scores; {
 		case f.Ground != "":
-			out.Flags.Bias = true
+			out.Flags.Bias, s.Bias = true, max(s.Bias, sure)
 		case f.Kind == classifier.Toxicity.String():
-			out.Flags.Toxicity = true
+			out.Flags.Toxicity, s.Toxicity = true, max(s.Toxicity, sure)
 		default:
-			out.Flags.Safety = true
-			out.Scores.Safety = max(out.Scores.Safety, f.Confidence)
+			out.Flags.Safety, s.Safety = true, max(s.Safety, sure)
 		}
 	}
 	s := &out.Scores

@@ -209,7 +209,7 @@ func TestScanMasksPersonalData(t *testing.T) {
 // Files are read like stdin, and a CI job may ask to fail on what is flagged.
 func TestScanFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "texts.jsonl")
-	if err := os.WriteFile(file, []byte(`{"id":"1","text":"Women are too emotional to lead.","domain":"hr"}`+"\n"+`{"id":"2","text":"Hello."}`+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`{"id":"1","text":"Women are too emotional to lead.","domain":"hr"}`+"\n"+`{"id":"2","text":"Write to ann@example.org."}`+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -219,13 +219,16 @@ func TestScanFile(t *testing.T) {
 	}{
 		{[]string{"scan", file}, 0, ""},
 		{[]string{"scan", file, "--fail"}, 3, "1 text flagged"},
+		{[]string{"scan", file, "--fail-on", "pii,gate"}, 3, "1 text flagged"},
+		{[]string{"scan", file, "--fail-on", "safety"}, 0, ""},
+		{[]string{"scan", file, "--fail-on", "unsafe"}, 2, `--fail-on: "unsafe" is not one of bias, toxicity, safety, pii, hallucination, gate`},
 		{[]string{"scan", file + "x"}, 1, "no such file"},
 	} {
 		var out, errw bytes.Buffer
 		if code := run(tc.args, strings.NewReader(""), &out, &errw); code != tc.code || !strings.Contains(errw.String(), tc.said) {
 			t.Errorf("%v: %d %s", tc.args, code, errw.String())
 		}
-		if tc.code != 1 && strings.Count(out.String(), "\n") != 2 {
+		if tc.code != 1 && tc.code != 2 && strings.Count(out.String(), "\n") != 2 {
 			t.Errorf("%v: %s", tc.args, out.String())
 		}
 	}
