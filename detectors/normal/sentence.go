@@ -11,7 +11,7 @@ const MaxSentence = 600
 
 // SentenceEnd gives where the sentence ends that begins at from: behind its end mark and the quotes or
 // brackets that close after it, at a line break, so that items of lists and cells of tables are sentences
-// of their own, or at [MaxSentence]. Points of abbreviations, initials, decimals and numbers of items end
+// of their own, unless the line was only wrapped there, or at [MaxSentence]. Points of abbreviations, initials, decimals and numbers of items end
 // none. It takes normal text.
 func SentenceEnd(text string, from int) int {
 	limit := min(len(text), from+MaxSentence)
@@ -66,7 +66,7 @@ var closes = [256]bool{'"': true, '\'': true, ')': true, ']': true, '*': true}
 func endAt(text string, i int) (end int, ok bool) {
 	switch c := text[i]; {
 	case c == '\n':
-		return i + 1, true
+		return i + 1, !wrapped(text, i)
 	case c >= utf8.RuneSelf:
 		r, size := utf8.DecodeRuneInString(text[i:])
 		return i + size, r == '。' || r == '।' || r == '؟' || r == '۔'
@@ -90,6 +90,35 @@ func endAt(text string, i int) (end int, ok bool) {
 		return end, !unicode.IsLower(next)
 	}
 	return end, true
+}
+
+// shortestWrapped is how many bytes a line has at least that is wrapped: items of lists and verses are shorter.
+const shortestWrapped = 28
+
+// wrapped says that the line break at i only wraps a line, as mail programs do: a long line ends in the middle of a sentence, and the next one goes
+// on with a small letter, and is neither item nor field.
+func wrapped(text string, i int) bool {
+	next := i + 1
+	if i < shortestWrapped || next == len(text) || text[next] < utf8.RuneSelf && !('a' <= text[next] && text[next] <= 'z') || strings.IndexByte(text[i-shortestWrapped:i], '\n') >= 0 {
+		return false
+	}
+	if c := text[i-1]; c != ',' && !isWord(c) {
+		return false
+	}
+	if r, _ := utf8.DecodeRuneInString(text[next:]); !unicode.IsLower(r) {
+		return false
+	}
+	end := next
+	for end < len(text) && (isWord(text[end]) || text[end] == '-') {
+		end++
+	}
+	if end == len(text) || text[end] == '\n' {
+		return end == len(text)
+	}
+	for end < len(text) && text[end] == ' ' {
+		end++
+	}
+	return end == len(text) || strings.IndexByte(":=|)", text[end]) < 0
 }
 
 // abbreviates says that the point at i ends no sentence: it belongs to an abbreviation, an initial or the

@@ -28,11 +28,47 @@ func FuzzSentenceEnd(f *testing.F) {
 	})
 }
 
+// A line break ends a sentence unless a mail program only wrapped the line there.
+func TestWrapped(t *testing.T) {
+	const line = "The panel found that the references were strong"
+	for text, sentences := range map[string]int{
+		line + "\nand the answers clear.":                   1,
+		line + ",\nand the answers clear.":                  1,
+		line + "\nünd the answers clear.":                   1,
+		line + "\nand the answers clear\nthroughout.":       2, // the second line is short
+		line + "\n" + strings.ToLower(line) + "\nand so on": 1,
+		line + ".\nand the answers clear.":                  2,
+		line + "\n\nand the answers clear.":                 2,
+		line + "\nThe answers were clear.":                  2,
+		line + "\n- and the answers clear.":                 2,
+		line + "\n  and the answers clear.":                 2,
+		line + "\nreason: the answers":                      2,
+		line + "\nreason = the answers":                     2,
+		line + "\nb) the answers":                           2,
+		line + "\nfirst | second":                           2,
+		line + "\nanswers\nreferences":                      3,
+		line + " |\nand the answers clear.":                 2,
+		"apples\nbananas\ncherries from the garden":         3,
+	} {
+		n := 0
+		for from := 0; from < len(text); {
+			end := SentenceEnd(text, from)
+			if strings.TrimSpace(text[from:end]) != "" {
+				n++
+			}
+			from = end
+		}
+		if n != sentences {
+			t.Errorf("%q: %d sentences, want %d", text, n, sentences)
+		}
+	}
+}
+
 // plainEndAt is endAt without tables.
 func plainEndAt(text string, i int) (end int, ok bool) {
 	switch c := text[i]; {
 	case c == '\n':
-		return i + 1, true
+		return i + 1, !wrapped(text, i) // see TestWrapped
 	case c >= utf8.RuneSelf:
 		r, size := utf8.DecodeRuneInString(text[i:])
 		return i + size, r == '。' || r == '।' || r == '؟' || r == '۔'
