@@ -295,7 +295,8 @@ func (d *Detector) decide(h Head, b *buffers, text string, sentences []detectors
 }
 
 // ask asks about a sentence, once; of one that no encoder reads the classifier's own probability holds. What may well be so is read
-// again in its passage, which has the last word: "Not worth the training." is one thing after a course and another after a person.
+// again in its passage, which has the last word unless the sentence is plain: "Not worth the training." is one thing after a course and another
+// after a person.
 func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Sentence, x *doubt) {
 	if x.said != nil || x.by == nil {
 		return
@@ -303,7 +304,8 @@ func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Se
 	w, s, window := x.by, x.by.by, detectors.Sentence{Start: x.from, End: int(x.to)}
 	part, passage := window, window
 	x.said = d.read(b, s.model, text, part, passage, w.Alone, &x.prior)
-	if !x.said.Early() && float64(s.joint(h, x)) > w.Heads[h].Context {
+	plain := w.Heads[h].Plain != 0 && !x.said.Early() && float64(s.joint(h, x)) > w.Heads[h].Plain
+	if !x.said.Early() && !plain && float64(s.joint(h, x)) > w.Heads[h].Context {
 		if p := d.passage(s, text, sentences, x.sentence); p != x.sentence {
 			part, passage = x.sentence, p
 			x.said = d.read(b, s.model, text, part, passage, w.InPassage, &x.prior)
@@ -316,6 +318,9 @@ func (d *Detector) ask(h Head, b *buffers, text string, sentences []detectors.Se
 	case x.said.Early() || s.adviser != nil && float64(z) <= advice.Above:
 		x.probability = min(x.probability, limit)
 		return // the answer is no
+	case plain:
+		x.probability, x.yes = max(x.probability, limit), true
+		return
 	case s.adviser != nil && advice.Sure != 0 && float64(z) > advice.Sure:
 		x.probability, x.yes = max(x.probability, limit), true
 		return

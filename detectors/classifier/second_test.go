@@ -303,6 +303,31 @@ func TestOtherLanguages(t *testing.T) {
 	}
 }
 
+// A plainly biased sentence is biased whatever stands around it, and what stands around it is not.
+func TestPlainSentences(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	for sentence, around := range map[string]string{
+		"Los gitanos son todos unos ladrones y no se les puede contratar.": "Gracias por la pregunta tan detallada. Un huerto en el balcón depende sobre todo de la luz, del peso y del agua. Observe primero durante un día entero dónde da el sol. Los tomates necesitan al menos seis horas, y las hierbas se conforman con tres.",
+		"Gli immigrati sono parassiti che rubano il lavoro agli italiani.": "Grazie per la domanda così dettagliata. Un orto sul balcone dipende soprattutto dalla luce, dal peso e dall'acqua. Osservi prima per un giorno intero dove batte il sole. I pomodori vogliono almeno sei ore, alle erbe ne bastano tre.",
+		"Cyganie to złodzieje i nie powinno się ich zatrudniać.":           "Dziękuję za tak dokładne pytanie. Ogródek na balkonie zależy przede wszystkim od światła, ciężaru i wody. Najpierw proszę przez cały dzień obserwować, gdzie pada słońce. Pomidory potrzebują co najmniej sześciu godzin, ziołom wystarczą trzy.",
+		"Moslims zijn dieven en horen niet in ons land thuis.":             "Bedankt voor deze uitvoerige vraag. Een moestuin op het balkon hangt vooral af van licht, gewicht en water. Kijk eerst een hele dag waar de zon valt. Tomaten hebben minstens zes uur nodig, kruiden zijn met drie uur tevreden.",
+		"Os ciganos são todos ladrões e não merecem emprego.":              "Obrigado pela pergunta tão detalhada. Uma horta na varanda depende sobretudo da luz, do peso e da água. Observe primeiro, durante um dia inteiro, onde bate o sol. Os tomates precisam de pelo menos seis horas, às ervas bastam três.",
+		"MOSLIMS ZIJN DIEVEN EN HOREN NIET IN ONS LAND THUIS.":             "BEDANKT VOOR DEZE UITVOERIGE VRAAG. EEN MOESTUIN OP HET BALKON HANGT VOORAL AF VAN LICHT, GEWICHT EN WATER. KIJK EERST EEN HELE DAG WAAR DE ZON VALT.",
+		"LOS GITANOS SON TODOS UNOS LADRONES Y NO SE LES PUEDE CONTRATAR.": "EL PHISHING SUELE IMITAR A UN BANCO; NUNCA DÉ SU PIN. GRACIAS POR LA PREGUNTA.",
+		"FRAUEN SIND ZU DUMM FÜR TECHNIK UND GEHÖREN IN DIE KÜCHE.":        "SEHR GEEHRTER HERR YILMAZ, VIELEN DANK FÜR IHRE BEWERBUNG.",
+	} {
+		biased := func(text string) bool {
+			return slices.ContainsFunc(detectortest.Findings(t, d, text), func(f audit.Finding) bool { return f.Ground != "" })
+		}
+		if !biased(sentence) || !biased(around+" "+sentence) {
+			t.Errorf("%q: found alone %v, behind other sentences %v", sentence, biased(sentence), biased(around+" "+sentence))
+		}
+		if fs := detectortest.Findings(t, d, around); len(fs) > 0 {
+			t.Errorf("%q: %+v", around, fs)
+		}
+	}
+}
+
 // TestLanguages holds what is found, and what is wrongly, in answers in French, Spanish, Italian, Dutch, Polish and Portuguese, each by a writer
 // from whom nothing learnt.
 func TestLanguages(t *testing.T) {

@@ -264,6 +264,23 @@ func TestLikeliestPieces(t *testing.T) {
 	}
 }
 
+// Texts all in capitals are read in small letters; abbreviations are none.
+func TestSpoken(t *testing.T) {
+	for text, want := range map[string]string{
+		"NIE WIEDER KRIEG!":   "nie wieder krieg!",
+		"ÉCOLE FERMÉE, MERCI": "école fermée, merci",
+		"UNESCO":              "UNESCO",
+		"DIE UNESCO tagt":     "DIE UNESCO tagt",
+		"EU, UN: 12 345 678":  "EU, UN: 12 345 678",
+		"ΚΑΛΗΜΕΡΑ ΣΑΣ":        "καλημερα σασ",
+		"":                    "",
+	} {
+		if got := spoken(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestPiecesOfOddWords(t *testing.T) {
 	p := newPieces("[PAD]\na\nb\n##b\n##c\n!")
 	for text, want := range map[string][]int32{

@@ -142,9 +142,10 @@ type Suspicion struct {
 
 // Asking is what an effort does for one head.
 type Asking struct {
-	Named     Doubt   `json:"named"`   // where a group is named, in the sentence or in the one before
-	Unnamed   Doubt   `json:"unnamed"` // elsewhere
-	Context   float64 `json:"context"` // the logit of a sentence above which it is read again with what stands around it
+	Named     Doubt   `json:"named"`           // where a group is named, in the sentence or in the one before
+	Unnamed   Doubt   `json:"unnamed"`         // elsewhere
+	Context   float64 `json:"context"`         // the logit of a sentence above which it is read again with what stands around it
+	Plain     float64 `json:"plain,omitempty"` // the logit of a sentence above which the answer is yes whatever stands around it; 0: that has the last word
 	Threshold float64 `json:"threshold"`
 	FPR       float64 `json:"fpr"` // share of ordinary text above the threshold when it was chosen
 	Advice    Advice  `json:"advice,omitzero"`
@@ -310,7 +311,7 @@ func (t *Meta) validate() error {
 			return fmt.Errorf("effort %s: %d heads, want %d", e.Name, len(e.Heads), len(t.Decides))
 		}
 		for _, a := range e.Heads {
-			if !modelfile.Finite(a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Context) || !(a.Threshold > 0 && a.Threshold <= 1) {
+			if !modelfile.Finite(a.Named.First, a.Named.Logit, a.Unnamed.First, a.Unnamed.Logit, a.Context, a.Plain) || !(a.Threshold > 0 && a.Threshold <= 1) {
 				return fmt.Errorf("effort %s: %+v", e.Name, a)
 			}
 			if c := a.Advice; t.Adviser != "" && (!modelfile.Finite(c.Above, c.Sure) || !(c.Threshold > 0 && c.Threshold <= 1)) {

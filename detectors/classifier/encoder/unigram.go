@@ -56,7 +56,7 @@ func (u *unigram) marks() (first, last int32) { return unigramFirst, unigramLast
 // append adds a text's ids; no more words once there are limit of them.
 func (u *unigram) append(ids []int32, text string, limit int) []int32 {
 	from := len(ids)
-	for word := range strings.FieldsSeq(composed(text)) {
+	for word := range strings.FieldsSeq(spoken(composed(text))) {
 		if len(ids)-from >= limit {
 			break
 		}
@@ -130,6 +130,26 @@ func (u *unigram) word(ids []int32, word string) []int32 {
 	}
 	slices.Reverse(ids[begin:])
 	return ids
+}
+
+// shouted is from how many letters on a text without a small one is shouted, and no abbreviation.
+const shouted = 8
+
+// spoken is a text that is all in capitals in small letters: capitals are rare among what it was learnt from, and read as abuse.
+func spoken(text string) string {
+	capitals := 0
+	for _, r := range text {
+		switch {
+		case unicode.IsLower(r):
+			return text
+		case unicode.IsUpper(r):
+			capitals++
+		}
+	}
+	if capitals < shouted {
+		return text
+	}
+	return strings.ToLower(text)
 }
 
 // composed is a text in compatibility forms without what cannot be seen, as the data are that it was learnt from (tools/train/data.py).
