@@ -143,7 +143,7 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 		}
 	})
 	t.Run("read only", func(t *testing.T) {
-		for _, q := range []string{"DROP TABLE interactions", "INSERT INTO rejected (topic) VALUES ('x')", "SELECT * FROM file('/etc/passwd', 'LineAsString')", "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')"} {
+		for _, q := range []string{"DROP TABLE interactions", "INSERT INTO rejected (topic) VALUES ('x')", "SELECT * FROM file('/etc/passwd', 'LineAsString')", "SELECT file('/etc/passwd')", "SELECT file('/proc/self/cwd/evenhand.password')", "SELECT * FROM url('http://127.0.0.1:1/', 'LineAsString')"} {
 			if r := evenhand(t, "", "sql", "--data-dir", u.dir, q); r.code == 0 {
 				t.Errorf("%s was allowed: %s", q, r.out)
 			}

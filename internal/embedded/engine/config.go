@@ -21,6 +21,14 @@ import (
 //go:embed config.xml.tmpl users.xml.tmpl
 var templateFiles embed.FS
 
+// closed stands in the way of the scalar function file(), which asks for no grant and, in this library, heeds no
+// user_files_path: whoever may say SELECT 1 could read passwords and the tables' own files. Of two functions of one
+// name the engine takes the one that is made in SQL; no statement can make or drop one over its own, but
+// from its folder it takes them. See Engine.greet, which starts nothing without it.
+//
+//go:embed function_file.sql
+var closed []byte
+
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"xml": xmlText}).ParseFS(templateFiles, "*.tmpl"))
 
 // layout names what lies in the data folder.
@@ -29,6 +37,7 @@ type layout struct{ dir string }
 func (l layout) lock() string         { return filepath.Join(l.dir, "lock") }
 func (l layout) data() string         { return filepath.Join(l.dir, "data") }
 func (l layout) backups() string      { return filepath.Join(l.dir, "backups") }
+func (l layout) functions() string    { return filepath.Join(l.data(), "user_defined") }
 func (l layout) log() string          { return filepath.Join(l.dir, "log", "engine.log") }
 func (l layout) errorLog() string     { return filepath.Join(l.dir, "log", "engine.err.log") }
 func (l layout) config() string       { return filepath.Join(l.dir, "config.xml") }
@@ -36,10 +45,10 @@ func (l layout) users() string        { return filepath.Join(l.dir, "users.xml")
 func (l layout) ports() string        { return filepath.Join(l.dir, "ports.json") }
 func (l layout) secret(u User) string { return filepath.Join(l.dir, string(u)+".password") }
 
-// prepare makes the folders, the passwords that are not there yet and both configuration files,
+// prepare makes the folders, the passwords that are not there yet, both configuration files and what closes file(),
 // all of them readable by the owner only, and returns the passwords by user.
 func (l layout) prepare(o Options) (map[User]string, error) {
-	for _, dir := range []string{l.data(), l.backups(), filepath.Dir(l.log())} {
+	for _, dir := range []string{l.data(), l.functions(), l.backups(), filepath.Dir(l.log())} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -55,6 +64,9 @@ func (l layout) prepare(o Options) (map[User]string, error) {
 			return nil, err
 		}
 		passwords[user] = p
+	}
+	if err := replace(filepath.Join(l.functions(), "function_file.sql"), closed); err != nil {
+		return nil, err
 	}
 	err := write(l.config(), "config.xml.tmpl", map[string]any{
 		"Log": l.log(), "ErrorLog": l.errorLog(), "Users": l.users(), "Backups": l.backups(),
@@ -85,6 +97,9 @@ func (l layout) prepare(o Options) (map[User]string, error) {
 		"Writer":            hash(passwords[Writer]),
 		"Readers":           readers,
 		"ReaderMemoryBytes": o.MemoryBytes / 2,
+		"Files": []string{"format_schema", "format_schema_source", "output_format_schema", "format_template_row", "format_template_resultset",
+			"input_format_record_errors_file_path", "format_avro_schema_registry_url", "allow_experimental_ai_functions"},
+		"Engines": []string{"Atomic", "Memory", "Null", "MergeTree", "ReplacingMergeTree", "AggregatingMergeTree", "SummingMergeTree"},
 	})
 }
 
