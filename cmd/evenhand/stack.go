@@ -267,6 +267,11 @@ func (st *stack) connect(ctx context.Context) error {
 	if st.conn, err = chconn.Open(st.chconfig); err != nil {
 		return err
 	}
+	if st.engine != nil {
+		if err = st.engine.ShowTenants(ctx); err != nil {
+			return err
+		}
+	}
 	if err = st.openReader(); err != nil {
 		return err
 	}

@@ -47,6 +47,9 @@ func filledEngine(t *testing.T) (driver.Conn, []cell, *engine.Engine) {
 	if err := migrate.Run(t.Context(), db, schema.Options{Database: writer.Database, Embedded: true}); err != nil {
 		t.Fatal(err)
 	}
+	if err := e.ShowTenants(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	rows, err := os.ReadFile("testdata/rows.sql")
 	if err != nil {
 		t.Fatal(err)

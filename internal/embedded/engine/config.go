@@ -85,13 +85,14 @@ func (l layout) prepare(o Options) (map[User]string, error) {
 		// Of an account that sees one tenant's rows: which, in SQL, what it may read, and which of these it sees in part.
 		Filter           string
 		Tables, Filtered []string
+		Database         string // where these are
 	}
 	readers := []account{{User: Reader, Hash: hash(passwords[Reader]), Profile: "reader"}, {User: Grafana, Hash: hash(passwords[Grafana]), Profile: "dashboard", Hidden: o.Private, System: []string{"parts"}}}
 	readers = append(readers, account{User: API, Hash: hash(passwords[API]), Profile: "api",
-		Filter: chconn.TenantPolicy, Tables: slices.Concat(o.Common, o.Bound), Filtered: o.Bound})
+		Filter: chconn.TenantPolicy, Tables: slices.Concat(o.Common, o.Bound), Filtered: o.Bound, Database: Database})
 	for _, tenant := range o.Tenants {
 		readers = append(readers, account{User: GrafanaOf(tenant), Hash: hash(passwords[GrafanaOf(tenant)]), Profile: "dashboard",
-			Filter: "tenant_id = '" + tenant + "'", Tables: slices.Concat(o.Shared, o.Filtered), Filtered: o.Filtered})
+			Filter: "tenant_id = '" + tenant + "'", Tables: slices.Concat(o.Shared, o.Filtered), Filtered: o.Filtered, Database: TenantDatabase})
 	}
 	return passwords, write(l.users(), "users.xml.tmpl", map[string]any{
 		"Writer":            hash(passwords[Writer]),

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/chconn"
@@ -79,7 +80,11 @@ type ports struct {
 }
 
 func (p ports) endpoint(u User, password string) Endpoint {
-	return Endpoint{Native: local(p.Guard), HTTP: local(p.HTTP), Database: Database, User: u, Password: password, PID: p.PID}
+	database := Database
+	if strings.HasPrefix(string(u), string(Grafana)+"_") {
+		database = TenantDatabase
+	}
+	return Endpoint{Native: local(p.Guard), HTTP: local(p.HTTP), Database: database, User: u, Password: password, PID: p.PID}
 }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

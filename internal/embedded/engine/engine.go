@@ -45,7 +45,7 @@ const (
 // GrafanaOf is the account of dashboards that show one tenant only. It exists for Options.Tenants.
 func GrafanaOf(tenant string) User { return Grafana + "_" + User(tenant) }
 
-// Database is the one database of Evenhand; Start makes it.
+// Database is the database of Evenhand's tables; Start makes it.
 const Database = "evenhand"
 
 // Options says what to start. Dir is needed; the rest may stay zero.
@@ -64,7 +64,7 @@ type Options struct {
 	Bound, Common []string
 
 	// Tenants get an account each, see [GrafanaOf], which reads Shared, and of Filtered, tables with a
-	// column tenant_id, its own rows. Names are like tables'.
+	// column tenant_id, its own rows, by the views of [Engine.ShowTenants]. A view of Shared stands behind those it is over.
 	Tenants          []string
 	Shared, Filtered []string
 

@@ -35,7 +35,7 @@ const (
 )
 
 // databases are what a client may name when it signs in; they always exist.
-var databases = []string{"", Database, "default", "system"}
+var databases = []string{"", Database, TenantDatabase, "default", "system"}
 
 // newGuard takes over the listener; close ends it.
 func newGuard(l net.Listener, passwords map[User]string, dial func(context.Context, string) (net.Conn, error)) *guard {

@@ -135,7 +135,7 @@ func (e *Engine) launch(ctx context.Context, held *os.File) (*child, error) {
 // fileClosed asks for what closes file(): a file of functions that the engine cannot read it passes over without a word.
 const fileClosed = "SELECT throwIf(count() != 1, 'the function file() is open') FROM system.functions WHERE name = 'file' AND origin = 'SQLUserDefined'"
 
-// greet makes the database, which is also the proof that the engine works, and holds that it reads no files.
+// greet makes the databases, which is also the proof that the engine works, and holds that it reads no files.
 func (e *Engine) greet(ctx context.Context, p ports) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", local(p.native))
 	if err != nil {
@@ -145,7 +145,12 @@ func (e *Engine) greet(ctx context.Context, p ports) error {
 	if err := e.exec(ctx, p, fileClosed); err != nil {
 		return err
 	}
-	return e.exec(ctx, p, "CREATE DATABASE IF NOT EXISTS "+Database+" ENGINE = Atomic")
+	for _, name := range []string{Database, TenantDatabase} {
+		if err := e.exec(ctx, p, "CREATE DATABASE IF NOT EXISTS "+name+" ENGINE = Atomic"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *Engine) flushLogs(ctx context.Context, p ports) {

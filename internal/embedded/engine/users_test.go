@@ -23,6 +23,9 @@ const (
 	tooManyRows    = 158
 	resultTooLarge = 396
 	noTable        = 636
+	unknownTable   = 60
+	badArguments   = 36
+	noProjection   = 582
 	noCode         = 0
 )
 
@@ -202,21 +205,33 @@ func TestServerSettings(t *testing.T) {
 	}
 }
 
-// TestTenantsAccounts holds that an account of one tenant sees its rows only, through views too.
+// TestTenantsAccounts holds that an account of one tenant sees its rows only, through views too, and of
+// all others' neither keys nor counts.
 func TestTenantsAccounts(t *testing.T) {
-	e := enginetest.StartWith(t, engine.Options{Tenants: []string{"acme", "Beta-2"}, Shared: []string{"words", "seen"}, Filtered: []string{"facts"}, Private: []string{"texts"}})
+	e := enginetest.StartWith(t, engine.Options{Tenants: []string{"acme", "Beta-2"}, Shared: []string{"words", "seen", "over"}, Filtered: []string{"facts"}, Private: []string{"texts"}})
 	conn := enginetest.Conn(t, e.Config(engine.Writer))
 	for _, sql := range []string{
-		"CREATE TABLE facts (tenant_id String, n UInt8, v UInt8) ENGINE = ReplacingMergeTree(v) ORDER BY (tenant_id, n)",
+		"CREATE TABLE facts (tenant_id String, n UInt8, v UInt8, INDEX i n TYPE minmax, PROJECTION p (SELECT tenant_id ORDER BY n)) ENGINE = ReplacingMergeTree(v) ORDER BY (tenant_id, n) SETTINGS deduplicate_merge_projection_mode = 'rebuild'",
 		"CREATE TABLE texts (tenant_id String) ENGINE = MergeTree ORDER BY tenant_id",
 		"CREATE TABLE words (s String) ENGINE = MergeTree ORDER BY s",
 		"CREATE TABLE others (s String) ENGINE = MergeTree ORDER BY s",
 		"CREATE VIEW seen AS SELECT * FROM evenhand.facts FINAL",
+		"CREATE VIEW over AS SELECT tenant_id, n FROM evenhand.seen LIMIT 1 BY tenant_id",
 		"INSERT INTO facts VALUES ('acme', 1, 1), ('acme', 2, 1), ('Beta-2', 1, 1), ('gamma', 1, 1)",
 		"INSERT INTO facts VALUES ('acme', 1, 2)",
 		"INSERT INTO words VALUES ('a')",
 	} {
 		mustExec(t, conn.Exec, sql)
+	}
+	for range 2 { // at each start
+		if err := e.ShowTenants(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustExec(t, conn.Exec, "ALTER TABLE facts ADD COLUMN IF NOT EXISTS later UInt8")
+	}
+	var uuid string
+	if err := conn.QueryRow(t.Context(), "SELECT toString(uuid) FROM system.tables WHERE database = 'evenhand' AND name = 'facts'").Scan(&uuid); err != nil {
+		t.Fatal(err)
 	}
 	for _, tc := range []struct {
 		user  engine.User
@@ -225,14 +240,36 @@ func TestTenantsAccounts(t *testing.T) {
 		code  int
 	}{
 		{engine.GrafanaOf("acme"), "facts FINAL", 2, noCode},
+		{engine.GrafanaOf("acme"), "facts", 2, noCode},
 		{engine.GrafanaOf("acme"), "facts FINAL WHERE tenant_id != 'acme' OR 1", 2, noCode},
+		{engine.GrafanaOf("acme"), "facts WHERE throwIf(tenant_id != 'acme') = 0", 2, noCode},
+		{engine.GrafanaOf("acme"), "seen WHERE throwIf(tenant_id != 'acme') = 0", 2, noCode},
+		{engine.GrafanaOf("acme"), "facts WHERE intDiv(1, tenant_id = 'acme') = 1", 2, noCode},
+		{engine.GrafanaOf("acme"), "facts WHERE later = 0", 2, noCode},
 		{engine.GrafanaOf("acme"), "seen", 2, noCode},
+		{engine.GrafanaOf("acme"), "over", 1, noCode},
 		{engine.GrafanaOf("Beta-2"), "facts FINAL", 1, noCode},
 		{engine.GrafanaOf("acme"), "words", 1, noCode},
-		{engine.GrafanaOf("acme"), "others", 0, denied},
-		{engine.GrafanaOf("acme"), "texts", 0, denied},
-		{engine.GrafanaOf("acme"), "merge('evenhand', '^facts$')", 3, noCode}, // the older version too, and no other tenant's
+		{engine.GrafanaOf("acme"), "others", 0, unknownTable},
+		{engine.GrafanaOf("acme"), "texts", 0, unknownTable},
+		{engine.GrafanaOf("acme"), "merge('evenhand_tenants', '^facts$')", 2, noCode},
+		{engine.GrafanaOf("acme"), "merge('evenhand', '^facts$')", 0, noTable},
+		{engine.GrafanaOf("acme"), "evenhand.facts", 0, denied},
+		{engine.GrafanaOf("acme"), "evenhand.texts", 0, denied},
+		{engine.GrafanaOf("acme"), "mergeTreeIndex('evenhand', 'facts')", 0, denied},
+		{engine.GrafanaOf("acme"), "mergeTreeIndex('evenhand_tenants', 'facts')", 0, badArguments},
+		{engine.GrafanaOf("acme"), "mergeTreeProjection('evenhand', 'facts', 'p')", 0, denied},
+		{engine.GrafanaOf("acme"), "mergeTreeProjection('evenhand_tenants', 'facts', 'p')", 0, noProjection},
+		{engine.GrafanaOf("acme"), "mergeTreeTextIndex('evenhand', 'facts', 'i')", 0, badArguments},
+		{engine.GrafanaOf("acme"), "mergeTreeAnalyzeIndexes('evenhand', 'facts')", 0, denied},
+		{engine.GrafanaOf("acme"), "mergeTreeAnalyzeIndexesUUID('" + uuid + "')", 0, denied},
 		{engine.GrafanaOf("acme"), "system.parts", 0, denied},
+		{engine.GrafanaOf("acme"), "system.parts_columns", 0, denied},
+		{engine.GrafanaOf("acme"), "system.projection_parts", 0, denied},
+		{engine.GrafanaOf("acme"), "system.tables WHERE database = 'evenhand'", 0, noCode},
+		{engine.GrafanaOf("acme"), "system.tables WHERE total_rows > 0 OR total_bytes > 0", 0, noCode},
+		{engine.GrafanaOf("acme"), "system.columns WHERE data_compressed_bytes > 0 OR database = 'evenhand'", 0, noCode},
+		{engine.GrafanaOf("acme"), "system.data_skipping_indices", 0, denied},
 		{engine.Grafana, "facts FINAL", 4, noCode},
 		{engine.Writer, "facts FINAL", 4, noCode},
 	} {
