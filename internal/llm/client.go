@@ -10,7 +10,6 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/wait"
@@ -36,7 +35,7 @@ type Client struct {
 	seen     seen
 	chat     openai.ChatCompletionService
 	http     *http.Client
-	breaker  *gobreaker.CircuitBreaker[*Answer]
+	circuits circuits
 	budget   budget
 	dialects dialects
 	slots    chan struct{}
@@ -64,21 +63,18 @@ func New(c Config, o Options) (*Client, error) {
 		budget: budget{calls: c.BudgetCalls, tokens: c.BudgetTokens},
 	}
 	m.chat = openai.NewChatCompletionService(option.WithHTTPClient(m.http), option.WithMaxRetries(0), option.WithHeader("User-Agent", "evenhand"))
-	m.breaker = gobreaker.NewCircuitBreaker[*Answer](gobreaker.Settings{
-		Timeout:      c.BreakerWait,
-		ReadyToTrip:  func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= uint32(c.BreakerFailures) },
-		IsExcluded:   func(err error) bool { return errors.Is(err, context.Canceled) },
-		IsSuccessful: func(err error) bool { f := (*fault)(nil); return err == nil || errors.As(err, &f) && f.alive },
-		OnStateChange: func(_ string, _, to gobreaker.State) {
-			m.seen.breaker(to.String())
-		},
-	})
-	m.seen.breaker(gobreaker.StateClosed.String())
+	m.circuits = circuits{failures: c.BreakerFailures, wait: c.BreakerWait, ping: m.ping, of: map[string]*circuit{}, told: func(model, state string) {
+		if model == c.Model { // others come from callers
+			m.seen.circuit(state)
+		}
+	}}
+	m.seen.circuit("closed")
 	return m, nil
 }
 
-// Close lets idle connections go.
+// Close ends what the client asks by itself and lets idle connections go.
 func (c *Client) Close() {
+	c.circuits.close()
 	if t, ok := c.http.Transport.(transport).next.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
@@ -147,38 +143,54 @@ func (c *Client) ask(ctx context.Context, q Request) (*Answer, *fault) {
 	}
 }
 
-// attempt asks once, within budget, slots and circuit.
+// attempt asks once, within budget, circuit and slots.
 func (c *Client) attempt(ctx context.Context, q Request, d dialect) (*Answer, *fault) {
 	h, err := c.budget.reserve(q.Tenant, q.estimate())
 	if err != nil {
 		return nil, &fault{kind: audit.KindOverloaded, reason: "budget", after: -1, err: err}
 	}
+	if err := c.circuits.admit(ctx, q.Model); err != nil {
+		h.settle(0, 0)
+		if errors.Is(err, errOpen) {
+			err = &fault{kind: audit.KindUnavailable, reason: "open", after: c.cfg.BreakerWait, err: err}
+		}
+		return nil, faultOf(ctx, err)
+	}
 	select {
 	case c.slots <- struct{}{}:
-		defer func() { <-c.slots }()
 	case <-ctx.Done():
 		h.settle(0, 0)
 		return nil, faultOf(ctx, ctx.Err())
 	}
-	a, err := c.breaker.Execute(func() (*Answer, error) { return c.send(ctx, q, d) })
-	if err == nil {
+	a, f := c.send(ctx, q, d)
+	<-c.slots
+	switch {
+	case f == nil:
 		h.settle(1, a.tokens(q))
-		return a, nil
-	}
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		err = &fault{kind: audit.KindUnavailable, reason: "open", after: c.cfg.BreakerWait, err: errOpen}
-	}
-	f := faultOf(ctx, err)
-	if f.spent {
+	case f.spent:
 		h.settle(1, h.tokens) // nobody knows; the server may have worked
-	} else {
+	default:
 		h.settle(0, 0)
 	}
-	return nil, f
+	switch {
+	case f == nil || f.alive:
+		c.circuits.answered(q.Model)
+	case errors.Is(f, context.Canceled): // who goes says nothing about the server
+	default:
+		c.circuits.failed(ctx, q.Model)
+	}
+	return a, f
 }
 
-// send makes one request. Its errors are faults.
-func (c *Client) send(ctx context.Context, q Request, d dialect) (*Answer, error) {
+// ping tells whether a model's server answers a harmless sentence, be it with a refusal. It is in nobody's budget.
+func (c *Client) ping(ctx context.Context, model string) bool {
+	q := Request{Model: model, System: "Answer with one word.", Messages: []Message{{Role: "user", Content: "The meeting starts at nine."}}, MaxTokens: 16}
+	_, f := c.send(ctx, q, c.dialects.of(dialectKey(model, nil)))
+	return f == nil || f.alive
+}
+
+// send makes one request.
+func (c *Client) send(ctx context.Context, q Request, d dialect) (*Answer, *fault) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.Timeout, errTimeout)
 	defer cancel()
 	opts := []option.RequestOption{option.WithBaseURL(c.cfg.at(q.Model))}

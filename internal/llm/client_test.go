@@ -301,42 +301,6 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-func TestCircuit(t *testing.T) {
-	c := config()
-	c.Retries, c.BreakerFailures, c.BreakerWait = 0, 3, 10*time.Second
-	bad, good := llmtest.Fail(500), llmtest.Say("fine")
-	script := []llmtest.Reply{llmtest.Fail(400), bad, bad, llmtest.Fail(404), bad, bad, bad, bad, good, good}
-	in(t, c, llmtest.Config{}, llm.Options{}, script, func(t *testing.T, w *world) {
-		next := func(n int) {
-			for range n {
-				_, err := w.ask(t.Context())
-				safe(t, err)
-			}
-		}
-		next(7) // refusals of a request say that the server lives
-		_, err := w.ask(t.Context())
-		if got, want := told(nil, err), "unavailable, later 10s: llm: the circuit is open: the server failed too often in a row"; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		if n := len(w.server.Asked()); n != 7 {
-			t.Errorf("asked %d times", n)
-		}
-		time.Sleep(11 * time.Second)
-		next(1) // one try, which fails
-		next(1) // open again
-		time.Sleep(11 * time.Second)
-		next(2)
-		want := "circuit closed, m invalid, m server, m server, m invalid, m server, m server, circuit open, m server, m open, circuit half-open, circuit open, m server, m open, " +
-			"circuit half-open, circuit closed, m answered, m answered"
-		if got := w.seen.String(); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
-		if s := w.client.Spent("a"); s.Calls != 2 {
-			t.Errorf("spent %+v", s)
-		}
-	})
-}
-
 func TestACallerWhoGoesSaysNothingAboutTheServer(t *testing.T) {
 	c := config()
 	c.Retries, c.BreakerFailures = 0, 1

@@ -45,7 +45,8 @@ type Config struct {
 	RetryWait time.Duration `koanf:"retry_wait"`
 	// Concurrency is the number of attempts under way at once. Default 8; 1..1024.
 	Concurrency int `koanf:"concurrency"`
-	// BreakerFailures in a row open the circuit for BreakerWait. Default 5 and 30s.
+	// BreakerFailures in a row raise a doubt about a model, and a question of ours decides whether its circuit opens for BreakerWait.
+	// Default 5 and 30s.
 	BreakerFailures int           `koanf:"breaker_failures"`
 	BreakerWait     time.Duration `koanf:"breaker_wait"`
 	// BudgetCalls and BudgetTokens (of prompts and answers) are a tenant's of a UTC day, in each process; kept in memory, so

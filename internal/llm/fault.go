@@ -34,7 +34,7 @@ type fault struct {
 	retry  bool          // the same attempt may succeed
 	after  time.Duration // what the server asks to wait, -1 when it does not say
 	spent  bool          // the server may have worked, and want money for it
-	alive  bool          // the server is well: the circuit counts no failure
+	alive  bool          // the server is there: no doubt of it
 	said   *refused      // what the server said, nil when it did not
 	err    error
 }
@@ -102,7 +102,7 @@ func faultOf(ctx context.Context, err error) *fault {
 		return unavailable("timeout", errTimeout)
 	case ctx.Err() != nil:
 		f = unavailable("cancelled", ctx.Err())
-		f.retry, f.alive = false, errors.Is(ctx.Err(), context.Canceled)
+		f.retry = false
 		return f
 	case errors.As(err, &cert):
 		return &fault{kind: audit.KindInvalid, reason: "network", after: -1, err: errors.New("the server's certificate is not trusted")}

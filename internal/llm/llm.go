@@ -2,7 +2,7 @@
 //
 // A question is one request, made again on failures that pass (429, 5xx, broken connections, timeouts), after what
 // Retry-After says or a growing, jittered wait; never longer than Config.RetryWait and the caller's deadline. Failures in a
-// row open a circuit. Of each tenant's day so many calls and tokens are spent at most: reserved before, settled after.
+// row have a model asked a harmless sentence; where that fails, too, its circuit opens. Of each tenant's day so many calls and tokens are spent at most: reserved before, settled after.
 //
 // An answer's form is asked for as strictly as the server takes it: a JSON schema, else JSON, else in words; what a model
 // was found not to take (also a temperature, a seed, max_tokens) is remembered for as long as the process lives. The answer's

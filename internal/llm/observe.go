@@ -14,7 +14,7 @@ type Observer interface {
 	// ModelRetried tells of an attempt that is made again: limited, server, network, timeout, answer; adapted when the
 	// server refused something that can be left out.
 	ModelRetried(model, reason string)
-	// ModelCircuit tells the circuit's state: closed, half-open or open.
+	// ModelCircuit tells the state of the configured model's circuit: closed, half-open (it is being looked at) or open.
 	ModelCircuit(state string)
 }
 
@@ -73,7 +73,7 @@ func (s *seen) retried(model, reason string) {
 	}
 }
 
-func (s *seen) breaker(state string) {
+func (s *seen) circuit(state string) {
 	if s.to != nil {
 		s.to.ModelCircuit(state)
 	}
