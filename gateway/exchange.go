@@ -18,6 +18,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/ingest/call"
+	"github.com/evenhand/evenhand/internal/places"
 )
 
 // exchange is one call from its request to its event.
@@ -28,7 +29,7 @@ type exchange struct {
 	kind dialect
 
 	incoming *incoming
-	place    *places // where the call counts
+	place    *places.Places // where the call counts
 
 	began  time.Time
 	paused time.Duration // spent waiting for people
@@ -72,7 +73,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	now := g.Now().UTC()
 	to := newPatient(w)
 	defer to.done()
-	x := &exchange{g: g, w: to, incoming: newIncoming(w, r.Body), place: &g.room.inside, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[approval]int{}}
+	x := &exchange{g: g, w: to, incoming: newIncoming(w, r.Body), place: g.room.inside, r: r, kind: d, began: now, key: audit.NewID(now).String(), approved: map[approval]int{}}
 	defer x.finish()
 	if f := x.run(r.Context()); f != nil {
 		x.refuse(f)
@@ -101,10 +102,10 @@ func (x *exchange) run(ctx context.Context) *fault {
 		return f
 	}
 	x.identify()
-	if !x.place.enter(x.caller.tenant) {
+	if !x.place.Enter(x.caller.tenant) {
 		return &fault{status: http.StatusTooManyRequests, kind: kindLimit, code: "evenhand_overloaded", say: "too many calls at once (gateway.in_flight)", after: time.Second}
 	}
-	defer func() { x.place.leave(x.caller.tenant) }()
+	defer func() { x.place.Leave(x.caller.tenant) }()
 	if f = x.read(); f != nil {
 		return f
 	}

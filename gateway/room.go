@@ -3,55 +3,22 @@ package gateway
 import (
 	"io"
 	"net/http"
-	"sync"
 	"time"
+
+	"github.com/evenhand/evenhand/internal/places"
 )
 
 // room is how many calls there are at once: so many inside, which are served, and as many again outside, which waited for a person.
-type room struct{ inside, outside places }
+type room struct{ inside, outside *places.Places }
 
-func newRoom(all int) *room {
-	return &room{places{all: all, of: map[string]int{}}, places{all: all, of: map[string]int{}}}
-}
-
-// places are for calls of all tenants. The last eighth is for tenants that hold less than half, so that one tenant does not shut out the
-// others.
-type places struct {
-	all int
-
-	mu sync.Mutex
-	in int
-	of map[string]int // by tenant
-}
-
-// enter takes a place; false where there is none for this tenant.
-func (p *places) enter(tenant string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	free := p.all - p.in
-	if free <= 0 || free <= p.all/8 && 2*p.of[tenant] >= p.all {
-		return false
-	}
-	p.in++
-	p.of[tenant]++
-	return true
-}
-
-func (p *places) leave(tenant string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.in--
-	if p.of[tenant]--; p.of[tenant] == 0 {
-		delete(p.of, tenant)
-	}
-}
+func newRoom(all int) *room { return &room{places.New(all), places.New(all)} }
 
 // stepOut frees the place of a call that waits for a person, for good: it does no work for a while, and who has been approved is not sent
 // away. Where too many are outside it keeps its place.
 func (x *exchange) stepOut() {
-	if r := x.g.room; x.place == &r.inside && r.outside.enter(x.caller.tenant) {
-		r.inside.leave(x.caller.tenant)
-		x.place = &r.outside
+	if r := x.g.room; x.place == r.inside && r.outside.Enter(x.caller.tenant) {
+		r.inside.Leave(x.caller.tenant)
+		x.place = r.outside
 	}
 }
 

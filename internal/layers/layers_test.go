@@ -65,9 +65,9 @@ var allowed = map[string][]string{
 	"retention":       {"audit", "store", "internal/chconn"},
 	"join":            {"audit", "ingest", "sources", "internal/failpoint", "internal/kafkaconn", "internal/wait"},
 	"guard":           {"audit", "detectors", "ingest", "internal/wait"},
-	"gateway":         {"audit", "auth", "gates", "guard", "ingest", "internal/secret", "internal/wait", "judge/replay", "internal/reply"},
+	"gateway":         {"audit", "auth", "gates", "guard", "ingest", "internal/places", "internal/secret", "internal/wait", "judge/replay", "internal/reply"},
 	"gates":           {"audit", "auth", "guard", "store", "schemas", "internal/arbiter", "internal/chconn", "internal/kafkaconn", "internal/secret", "internal/wait", "internal/reply"},
-	"judge":           {"audit", "detectors", "facts", "ingest", "schemas", "sinks", "store", "internal/bus", "internal/kafkaconn", "internal/llm", "internal/wait"},
+	"judge":           {"audit", "detectors", "facts", "ingest", "schemas", "sinks", "store", "internal/bus", "internal/kafkaconn", "internal/llm", "internal/places", "internal/wait"},
 	"client":          {"audit", "detectors", "guard", "internal/kafkaconn", "internal/wait"}, // what applications link
 	"schemas":         {},
 	"dashboards":      {"audit"},
@@ -78,6 +78,7 @@ var allowed = map[string][]string{
 	"internal/jobs":   {"audit", "sources", "internal/chconn", "internal/wait"},
 
 	"internal/failpoint": {},
+	"internal/places":    {},
 	"internal/priority":  {},
 	"internal/wait":      {},
 
@@ -89,7 +90,7 @@ var allowed = map[string][]string{
 	"internal/embedded":  {"audit", "internal/chconn", "internal/kafkaconn"},
 	"internal/bus":       {"audit", "sources", "internal/kafkaconn", "internal/wait"},
 	"internal/layers":    {},
-	"internal/llm":       {"audit", "internal/secret", "internal/wait"},
+	"internal/llm":       {"audit", "internal/places", "internal/secret", "internal/wait"},
 
 	"bench": {"alarm", "audit", "dashboards", "store", "rollup", "schemas", "internal"}, // a program of its own
 

@@ -12,6 +12,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/places"
 	"github.com/evenhand/evenhand/internal/wait"
 )
 
@@ -38,7 +39,7 @@ type Client struct {
 	circuits circuits
 	budget   budget
 	dialects dialects
-	slots    chan struct{}
+	slots    *places.Places
 }
 
 var _ Model = (*Client)(nil)
@@ -58,7 +59,7 @@ func New(c Config, o Options) (*Client, error) {
 		o.Transport = newTransport(10 * time.Second)
 	}
 	m := &Client{
-		cfg: c, key: key, price: o.Price, seen: seen{to: o.Observer}, slots: make(chan struct{}, c.Concurrency),
+		cfg: c, key: key, price: o.Price, seen: seen{to: o.Observer}, slots: places.New(c.Concurrency),
 		http:   &http.Client{Transport: transport{o.Transport}},
 		budget: budget{calls: c.BudgetCalls, tokens: c.BudgetTokens},
 	}
@@ -156,14 +157,12 @@ func (c *Client) attempt(ctx context.Context, q Request, d dialect) (*Answer, *f
 		}
 		return nil, faultOf(ctx, err)
 	}
-	select {
-	case c.slots <- struct{}{}:
-	case <-ctx.Done():
+	if err := c.slots.Wait(ctx, q.Tenant); err != nil {
 		h.settle(0, 0)
-		return nil, faultOf(ctx, ctx.Err())
+		return nil, faultOf(ctx, err)
 	}
 	a, f := c.send(ctx, q, d)
-	<-c.slots
+	c.slots.Leave(q.Tenant)
 	switch {
 	case f == nil:
 		h.settle(1, a.tokens(q))

@@ -358,6 +358,39 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
+// Slow questions of one tenant leave a slot to the next, and who waits is asked for by turns.
+func TestSlotsAreSharedBetweenTenants(t *testing.T) {
+	for _, tc := range []struct {
+		slots int
+		want  time.Duration // until the other tenant has its answer
+	}{{8, time.Second}, {1, 39 * time.Second}} {
+		c := config()
+		c.Concurrency = tc.slots
+		before(t, c, nil, func(a llmtest.Asked) llmtest.Reply {
+			time.Sleep(time.Second) // of the bubble
+			if a.Last() == canary {
+				time.Sleep(18 * time.Second)
+			}
+			return llmtest.Say("fine")
+		}, func(t *testing.T, w *world) {
+			var all sync.WaitGroup
+			defer all.Wait()
+			for range 30 {
+				all.Go(func() { _, _ = w.ask(t.Context()) })
+			}
+			synctest.Wait()
+			q := question()
+			q.Tenant, q.Messages[0].Content = "b", "quick"
+			if _, err := w.client.Complete(t.Context(), q); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(w.start); took != tc.want {
+				t.Errorf("%d slots: b waited %v", tc.slots, took)
+			}
+		})
+	}
+}
+
 func TestPricesAndMetrics(t *testing.T) {
 	price := func(model string, u llm.Usage) (float64, bool) {
 		if model != "m" {

@@ -43,7 +43,7 @@ type Config struct {
 	// RetryWait bounds the wait before an attempt, Retry-After's too: who is told to wait longer gets the error, a
 	// [Later], at once. Default 20s.
 	RetryWait time.Duration `koanf:"retry_wait"`
-	// Concurrency is the number of attempts under way at once. Default 8; 1..1024.
+	// Concurrency is the number of attempts under way at once, shared between tenants as package places does. Default 8; 1..1024.
 	Concurrency int `koanf:"concurrency"`
 	// BreakerFailures in a row raise a doubt about a model, and a question of ours decides whether its circuit opens for BreakerWait.
 	// Default 5 and 30s.

@@ -17,6 +17,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/internal/llm"
+	"github.com/evenhand/evenhand/internal/places"
 	"github.com/evenhand/evenhand/judge/replay"
 )
 
@@ -30,7 +31,8 @@ type Config struct {
 	Review bool `koanf:"review"`
 	// Timeout bounds all rounds of one call together. Default 5m; 1s..30m.
 	Timeout time.Duration `koanf:"timeout"`
-	// Concurrency is the number of calls mended at once; more are refused. Default 4; 1..1024.
+	// Concurrency is the number of calls mended at once; more are refused. The last place (of 16 the last two, and so on) is for tenants
+	// that hold less than half. Default 4; 1..1024.
 	Concurrency int `koanf:"concurrency"`
 }
 
@@ -69,7 +71,7 @@ type Parts struct {
 type Mender struct {
 	cfg Config
 	Parts
-	slots chan struct{}
+	room *places.Places
 }
 
 // New checks the configuration; a fault is of KindInvalid.
@@ -83,7 +85,7 @@ func New(c Config, p Parts) (*Mender, error) {
 	if p.Now == nil {
 		p.Now = time.Now
 	}
-	return &Mender{c, p, make(chan struct{}, c.Concurrency)}, nil
+	return &Mender{c, p, places.New(c.Concurrency)}, nil
 }
 
 // Wish is what a caller may choose.
@@ -128,12 +130,10 @@ func (m *Mender) Mend(ctx context.Context, in *audit.Interaction, w Wish) (*Resu
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case m.slots <- struct{}{}:
-		defer func() { <-m.slots }()
-	default:
+	if !m.room.Enter(in.Tenant) {
 		return nil, audit.E(op, audit.KindOverloaded, errBusy)
 	}
+	defer m.room.Leave(in.Tenant)
 	within, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
 	q.Model = name

@@ -207,6 +207,39 @@ func TestOnlySoManyAtOnce(t *testing.T) {
 	}
 }
 
+// Slow replays of one tenant leave a place to the next.
+func TestATenantLeavesAPlaceToOthers(t *testing.T) {
+	leave, began := make(chan struct{}), make(chan struct{}, 8)
+	w := newWorld(t, DefaultConfig(), func(n int, a llmtest.Asked) llmtest.Reply {
+		began <- struct{}{}
+		<-leave
+		return llmtest.Say(verdict("nothing"))
+	})
+	done := make(chan error)
+	mend := func(tenant string) {
+		in := *stored()
+		in.Tenant = tenant
+		_, err := w.Mend(t.Context(), &in, Wish{})
+		done <- err
+	}
+	for range 4 {
+		go mend("acme")
+	}
+	if err := <-done; audit.KindOf(err) != audit.KindOverloaded {
+		t.Errorf("the last place went to acme: %v", err)
+	}
+	go mend("beta")
+	for range 4 {
+		<-began
+	}
+	close(leave)
+	for range 4 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestConfig(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
