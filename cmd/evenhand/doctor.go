@@ -177,6 +177,7 @@ func outside(ctx context.Context, s settings) (out []diagnosis) {
 	return append(out, policies(ctx, s.reader(), s.ClickHouse.ReaderUsername))
 }
 
+// topicsState asks for the topics and compares their settings.
 func topicsState(ctx context.Context, k kafkaconn.Config, s settings) diagnosis {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -185,10 +186,18 @@ func topicsState(ctx context.Context, k kafkaconn.Config, s settings) diagnosis 
 	if err != nil {
 		return diagnosis{"bad", "kafka", fmt.Sprintf("%s: %v", strings.Join(k.Brokers, ","), err)}
 	}
+	fine := fmt.Sprintf("%s, %d topics", strings.Join(k.Brokers, ","), len(have))
+	faults, warnings := kafkaconn.Compare(want, have)
 	if len(have) < len(want) {
-		return diagnosis{"warn", "kafka", fmt.Sprintf("%d of %d topics exist; 'evenhand topics' creates the others", len(have), len(want))}
+		warnings = append(warnings, fmt.Sprintf("%d of %d topics exist; 'evenhand topics' creates the others", len(have), len(want)))
 	}
-	return diagnosis{"ok", "kafka", fmt.Sprintf("%s, %d topics", strings.Join(k.Brokers, ","), len(have))}
+	switch {
+	case len(faults) > 0:
+		return diagnosis{"bad", "kafka", strings.Join(append(faults, warnings...), "\n")}
+	case len(warnings) > 0:
+		return diagnosis{"warn", "kafka", fine + "\n" + strings.Join(warnings, "\n")}
+	}
+	return diagnosis{"ok", "kafka", fine}
 }
 
 func pingStore(ctx context.Context, cfg chconn.Config) error {

@@ -5,7 +5,43 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/evenhand/evenhand/internal/kafkaconn"
 )
+
+// The doctor compares what topics take with what is wanted: what keeps a process from starting is bad.
+func TestDoctorComparesTopics(t *testing.T) {
+	for _, test := range []struct{ topic, state, says string }{
+		{kafkaconn.AuditStream, "warn", `1 topics
+topic bias.audit.stream: max.message.bytes is "60000", wanted "1048588": kafka-configs --alter --entity-type topics --entity-name bias.audit.stream --add-config max.message.bytes=1048588
+1 of 10 topics exist; 'evenhand topics' creates the others`},
+		{kafkaconn.Interactions, "bad", `topic llm.interactions: max.message.bytes is "60000", wanted "1048588": kafka-configs`},
+		{"", "ok", "10 topics"},
+	} {
+		c, err := kfake.NewCluster(kfake.NumBrokers(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		s := defaultSettings()
+		s.Kafka.Brokers = c.ListenAddrs()
+		topics := s.topics()
+		for _, want := range topics {
+			if want.Name == test.topic {
+				want.Config["max.message.bytes"] = "60000"
+				topics = []kafkaconn.Topic{want}
+			}
+		}
+		if _, err := kafkaconn.Ensure(t.Context(), s.kafka(), topics, 1); err != nil {
+			t.Fatal(err)
+		}
+		if d := topicsState(t.Context(), s.kafka(), s); d.State != test.state || !strings.Contains(d.Says, test.says) {
+			t.Errorf("%s: %+v", test.topic, d)
+		}
+	}
+}
 
 // The doctor tries whether the data folder can be written, and leaves nothing behind.
 func TestDoctorTriesTheDataFolder(t *testing.T) {

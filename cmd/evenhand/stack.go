@@ -246,7 +246,10 @@ func (st *stack) connect(ctx context.Context) error {
 	s := st.settings
 	var g errgroup.Group
 	g.Go(func() error {
-		_, err := kafkaconn.Ensure(ctx, st.kafka, s.topics(), s.Kafka.Replication)
+		done, err := kafkaconn.Ensure(ctx, st.kafka, s.topics(), s.Kafka.Replication)
+		for _, w := range done.Warnings {
+			st.log.Warn("a topic is not as it should be", "mend", w)
+		}
 		return err
 	})
 	if st.stores() {

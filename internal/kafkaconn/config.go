@@ -2,7 +2,7 @@
 // configuration for all of kafka-go's client types, the list of topics with their settings, the
 // classing of Kafka errors, and a producer with bounded memory.
 //
-// A [Config] builds both of kafka-go's connection styles: the Transport (Client, Writer) and the
+// A [Config] builds both of kafka-go's connection styles: the Transport (Client) and the
 // Dialer (ConsumerGroup). Topics are created before anybody joins a group, with
 // message.timestamp.type=LogAppendTime: the broker's time keys what is stored. Errors are classed by
 // [Class]; none holds a message's content or a secret.
@@ -112,7 +112,7 @@ const (
 	idleTimeout = 60 * time.Second // of pooled connections
 )
 
-// Transport builds the pool behind kafka-go's Client and Writer. The caller closes its idle
+// Transport builds the pool behind kafka-go's Client. The caller closes its idle
 // connections.
 func (c Config) Transport() (*kafka.Transport, error) {
 	t, err := c.tls()
@@ -148,7 +148,12 @@ func (c Config) Client() (cl *kafka.Client, release func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &kafka.Client{Addr: kafka.TCP(c.Brokers...), Transport: t, Timeout: 10 * time.Second}, t.CloseIdleConnections, nil
+	cl, release = c.clientOn(t)
+	return cl, release, nil
+}
+
+func (c Config) clientOn(t *kafka.Transport) (cl *kafka.Client, release func()) {
+	return &kafka.Client{Addr: kafka.TCP(c.Brokers...), Transport: t, Timeout: 10 * time.Second}, t.CloseIdleConnections
 }
 
 func (c Config) mechanism() (sasl.Mechanism, error) {

@@ -21,6 +21,8 @@ type ProducerOptions struct {
 	MaxMessage int
 	// Patience is how long a message is tried while brokers cannot take it.
 	Patience time.Duration
+	// Transport are connections that others made, which Close leaves open but for the idle ones; nil makes them of Config.
+	Transport *kafka.Transport
 }
 
 // DefaultProducerOptions are for a front door: 64 MiB in flight, messages up to MaxMessage, 20 s.
@@ -29,10 +31,11 @@ func DefaultProducerOptions() ProducerOptions {
 }
 
 // Producer writes messages to the topics that they name and waits for all in-sync replicas. It is
-// meant for many callers with few messages each: per partition one request is under way, and what
+// for many callers with few messages and for few with many: per partition one request is under way, and what
 // comes meanwhile goes together into the next. So nobody waits for company on a quiet log, and a slow
-// broker gets larger batches instead of a longer queue. (kafka-go's Writer cuts batches by the clock;
-// with one message a call it sends about one message a round trip.)
+// broker gets larger batches instead of a longer queue. (kafka-go's Writer cuts batches by the clock:
+// with one message a call it sends about one message a round trip. And it hands back a batch that is larger than its
+// topic's max.message.bytes, though each message would fit.)
 //
 // The key decides the partition, as kafka-go's Hash does; without a key they take turns. A message
 // may arrive twice when an answer is lost: events carry their own id for that.
@@ -48,6 +51,7 @@ type Producer struct {
 	closed  bool
 	queues  map[place]*queue
 	topics  map[string]layout
+	limits  map[string]limit // by topic
 	workers sync.WaitGroup
 	stop    context.Context // ends when Close has waited long enough
 	giveUp  context.CancelFunc
@@ -66,13 +70,17 @@ type layout struct {
 
 // NewProducer builds a producer; it connects with the first message.
 func NewProducer(cfg Config, opt ProducerOptions) (*Producer, error) {
-	cl, release, err := cfg.Client()
-	if err != nil {
-		return nil, audit.E("kafkaconn: new producer", audit.KindInvalid, err)
+	t := opt.Transport
+	if t == nil {
+		var err error
+		if t, err = cfg.Transport(); err != nil {
+			return nil, audit.E("kafkaconn: new producer", audit.KindInvalid, err)
+		}
 	}
+	cl, release := cfg.clientOn(t)
 	p := &Producer{
 		opt: opt, client: cl, codec: codecs[cfg.Compression], release: release, bytes: semaphore.NewWeighted(opt.MaxInFlight),
-		queues: map[place]*queue{}, topics: map[string]layout{},
+		queues: map[place]*queue{}, topics: map[string]layout{}, limits: map[string]limit{},
 	}
 	p.stop, p.giveUp = context.WithCancel(context.Background())
 	return p, nil

@@ -2,9 +2,9 @@ package kafkaconn
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -69,9 +69,13 @@ func (p *Producer) work(where place, q *queue) {
 // large is halved until the large message stands alone.
 func (p *Producer) send(where place, msgs []kafka.Message) []error {
 	err := p.try(where, msgs)
-	if len(msgs) > 1 && (errors.Is(err, kafka.MessageSizeTooLarge) || errors.Is(err, kafka.RecordListTooLarge)) {
-		half := len(msgs) / 2
-		return append(p.send(where, msgs[:half]), p.send(where, msgs[half:])...)
+	if tooLarge(err) {
+		if len(msgs) > 1 {
+			half := len(msgs) / 2
+			return append(p.send(where, msgs[:half]), p.send(where, msgs[half:])...)
+		}
+		err = audit.E(opProduce, audit.KindInvalid, &TooLargeError{where.topic, messageSize(&msgs[0]), p.learn(where.topic)})
+		return []error{err}
 	}
 	errs := make([]error, len(msgs))
 	if err != nil {
@@ -120,17 +124,38 @@ func (p *Producer) request(where place, msgs []kafka.Message) error {
 // MessageErrors holds the error of each message of a call, nil for those that were acknowledged.
 type MessageErrors []error
 
-// Error counts the failures and shows the first one.
+// maxShown is how many errors that differ are shown.
+const maxShown = 4
+
+// Error counts the failures and shows each error once, with its number: one cause fails thousands of messages.
 func (e MessageErrors) Error() string {
-	n, first := 0, error(nil)
+	n, of, seen := 0, map[string]int{}, []string(nil)
 	for _, err := range e {
-		if err != nil {
-			if n++; first == nil {
-				first = err
-			}
+		if err == nil {
+			continue
+		}
+		n++
+		s := err.Error()
+		if of[s]++; of[s] == 1 {
+			seen = append(seen, s)
 		}
 	}
-	return fmt.Sprintf("%d of %d messages failed: %v", n, len(e), first)
+	if len(seen) == 1 {
+		return fmt.Sprintf("%d of %d messages failed: %s", n, len(e), seen[0])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d messages failed: ", n, len(e))
+	for i, s := range seen {
+		if i == maxShown {
+			fmt.Fprintf(&b, "; and %d more that differ", len(seen)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		fmt.Fprintf(&b, "%d times %s", of[s], s)
+	}
+	return b.String()
 }
 
 // Unwrap gives the failures.

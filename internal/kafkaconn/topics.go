@@ -49,9 +49,9 @@ func GroupOf(topic string) string {
 // Sizes in bytes. Doors refuse what is above MaxMessage, so that the key, the headers and the batch
 // around it still fit the topic's limit.
 const (
-	MaxMessage           = 900_000
-	maxInteractionsBatch = 1_048_588
-	maxDeadLetterBatch   = 4 << 20
+	MaxMessage         = 900_000
+	maxBatch           = 1_048_588 // Kafka's own default: said of every topic, for a cluster's may be less
+	MaxDeadLetterBatch = 4 << 20
 )
 
 const (
@@ -73,10 +73,10 @@ func Topics(partitions int) []Topic {
 	// Compaction keeps a key's last record; of decisions the first one holds.
 	whole := map[string]string{"retention.ms": "-1", "retention.bytes": "-1"}
 	return []Topic{
-		topic(Interactions, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxInteractionsBatch)}),
-		topic(DeadLetters, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxDeadLetterBatch)}),
+		topic(Interactions, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
+		topic(DeadLetters, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), maxMessageBytes: strconv.Itoa(MaxDeadLetterBatch)}),
 		topic(AuditStream, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
-		topic(Calls, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7), "max.message.bytes": strconv.Itoa(maxInteractionsBatch)}),
+		topic(Calls, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
 		topic(Judge, partitions, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
 		topic(Remediation, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
 		topic(Feedback, 1, map[string]string{"retention.ms": strconv.Itoa(keep7)}),
@@ -86,6 +86,9 @@ func Topics(partitions int) []Topic {
 	}
 }
 
+// light are the topics without whole texts.
+var light = []string{AuditStream, Judge, Remediation, Feedback, Jobs, Decisions, Checkpoints}
+
 // TenantTopic is a topic of interactions that is bound to one tenant.
 func TenantTopic(name string, partitions int) Topic {
 	t := Topics(partitions)[0]
@@ -94,7 +97,7 @@ func TenantTopic(name string, partitions int) Topic {
 }
 
 func topic(name string, partitions int, config map[string]string) Topic {
-	all := map[string]string{"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete"}
+	all := map[string]string{"message.timestamp.type": "LogAppendTime", "cleanup.policy": "delete", maxMessageBytes: strconv.Itoa(maxBatch)}
 	maps.Copy(all, config)
 	return Topic{Name: name, Partitions: max(1, partitions), Config: all}
 }
@@ -223,7 +226,7 @@ func states(ctx context.Context, cl *kafka.Client, topics []Topic) (map[string]T
 		return nil, err
 	}
 	have := map[string]TopicState{}
-	req := &kafka.DescribeConfigsRequest{}
+	names = names[:0]
 	for _, t := range meta.Topics {
 		if errors.Is(t.Error, kafka.UnknownTopicOrPartition) {
 			continue
@@ -232,29 +235,63 @@ func states(ctx context.Context, cl *kafka.Client, topics []Topic) (map[string]T
 			return nil, fmt.Errorf("%s: %w", t.Name, t.Error)
 		}
 		have[t.Name] = TopicState{Name: t.Name, Partitions: len(t.Partitions), Config: map[string]string{}}
-		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: t.Name})
+		names = append(names, t.Name)
 	}
-	if len(req.Resources) == 0 {
+	if len(names) == 0 {
 		return have, nil
+	}
+	wanted := []string{"retention.ms", "retention.bytes"}
+	for _, t := range topics {
+		wanted = slices.AppendSeq(wanted, maps.Keys(t.Config))
+	}
+	configs, err := settings(ctx, cl, names, wanted...)
+	if err != nil {
+		return nil, err
+	}
+	for name, config := range configs {
+		if s, ok := have[name]; ok {
+			maps.Copy(s.Config, config)
+		}
+	}
+	return have, nil
+}
+
+// settings asks for settings of topics by name; what may not be read is left out.
+func settings(ctx context.Context, cl *kafka.Client, topics []string, keys ...string) (map[string]map[string]string, error) {
+	req := &kafka.DescribeConfigsRequest{}
+	for _, name := range topics {
+		req.Resources = append(req.Resources, kafka.DescribeConfigRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: name})
 	}
 	res, err := cl.DescribeConfigs(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	wanted := map[string]bool{"retention.ms": true, "retention.bytes": true}
-	for _, t := range topics {
-		for k := range t.Config {
-			wanted[k] = true
-		}
-	}
+	have := map[string]map[string]string{}
 	for _, r := range res.Resources {
+		have[r.ResourceName] = map[string]string{}
 		for _, e := range r.ConfigEntries {
-			if s, ok := have[r.ResourceName]; ok && wanted[e.ConfigName] {
-				s.Config[e.ConfigName] = e.ConfigValue
+			if slices.Contains(keys, e.ConfigName) {
+				have[r.ResourceName][e.ConfigName] = e.ConfigValue
 			}
 		}
 	}
 	return have, nil
+}
+
+// Compare tells how topics that exist differ from what is wanted, as Ensure does: faults keep a process from starting.
+func Compare(want []Topic, have []TopicState) (faults, warnings []string) {
+	for _, is := range have {
+		i := slices.IndexFunc(want, func(t Topic) bool { return t.Name == is.Name })
+		if i < 0 {
+			continue
+		}
+		errs, w := compare(want[i], is)
+		for _, err := range errs {
+			faults = append(faults, err.Error())
+		}
+		warnings = append(warnings, w...)
+	}
+	return faults, warnings
 }
 
 // compare sorts differences into faults (records would be lost, misdated or refused) and warnings.
@@ -270,13 +307,17 @@ func compare(want Topic, is TopicState) (faults []error, warnings []string) {
 		if w == v {
 			continue
 		}
-		mend := fmt.Sprintf("topic %s: %s is %q, wanted %q: kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s", want.Name, k, v, w, want.Name, k, w)
+		mend := fmt.Sprintf("topic %s: %s is %q, wanted %q: %s", want.Name, k, v, w, alter(want.Name, k, w))
 		switch k {
 		case "message.timestamp.type":
 			faults = append(faults, errors.New(mend))
-		case "max.message.bytes":
-			if number(v) < number(w) {
-				faults = append(faults, errors.New(mend))
+		case maxMessageBytes:
+			if n := number(v); n >= 0 && n < number(w) {
+				if !slices.Contains(light, want.Name) {
+					faults = append(faults, errors.New(mend))
+				} else { // what it holds is small: batches are cut until they fit
+					warnings = append(warnings, mend)
+				}
 			}
 		case "cleanup.policy":
 			// Keeping everything for ever, as the embedded broker does, is as good as compaction.
@@ -294,6 +335,11 @@ func compare(want Topic, is TopicState) (faults []error, warnings []string) {
 		}
 	}
 	return faults, warnings
+}
+
+// alter is the command that sets a setting right.
+func alter(topic, key, value string) string {
+	return fmt.Sprintf("kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s", topic, key, value)
 }
 
 func number(s string) int64 {

@@ -5,7 +5,8 @@
 // All calls return after all in-sync replicas acknowledged, and may deliver twice: consumers of the
 // stream keep the newest message of an audit_id, dead letters carry the id that the event would have
 // had. Of a call that failed in part only the failed messages are sent again, a few times; then the
-// error goes to the caller with its class. No error holds a message's content.
+// error goes to the caller with its class. A batch that is larger than the topic takes is cut until it fits; a message
+// that does not fit alone is an error that names the topic's setting. No error holds a message's content.
 //
 // The stream's messages are JSON with exactly the names of seed 003, section 4.4.5, encoded by hand:
 // one message costs about a microsecond and no reflection.
@@ -14,6 +15,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -52,22 +54,17 @@ type Options struct {
 }
 
 const (
-	linger         = 5 * time.Millisecond
-	streamBatch    = 1 << 20
-	deadBatch      = 4<<20 - 4096 // below the dead-letter topic's max.message.bytes
-	maxDeadMessage = 3 << 20      // what is larger is cut, see fit
-	rounds         = 4            // of sending what failed, on top of the writer's own attempts
-	messagesAtOnce = 50_000       // of one call to the writer
+	maxDeadMessage = 3 << 20         // what is larger is cut, see fit
+	rounds         = 4               // of sending what failed, on top of the producer's own attempts
+	patience       = 2 * time.Second // of a round
+	messagesAtOnce = 50_000          // of one call to the producer
 )
 
 // Publisher implements [sinks.Publisher]. It is safe for concurrent use.
 type Publisher struct {
-	cfg       Config
-	opt       Options
-	transport *kafka.Transport
-	events    *kafka.Writer
-	dead      *kafka.Writer
-	feedback  *kafka.Writer
+	cfg      Config
+	opt      Options
+	producer *kafkaconn.Producer
 }
 
 var _ sinks.Publisher = (*Publisher)(nil)
@@ -78,7 +75,8 @@ func New(conn kafkaconn.Config, cfg Config, opt Options) (*Publisher, error) {
 	if cfg.Stream == "" || cfg.DeadLetters == "" || cfg.Feedback == "" {
 		return nil, audit.E(op, audit.KindInvalid, errors.New("kafka.stream, kafka.dead_letters, kafka.feedback: name all topics"))
 	}
-	t, err := conn.Transport()
+	// What is in flight the callers bound, and what is too large the brokers say.
+	producer, err := kafkaconn.NewProducer(conn, kafkaconn.ProducerOptions{MaxInFlight: math.MaxInt64, MaxMessage: kafkaconn.MaxDeadLetterBatch, Patience: patience})
 	if err != nil {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
@@ -91,13 +89,7 @@ func New(conn kafkaconn.Config, cfg Config, opt Options) (*Publisher, error) {
 	if opt.now == nil {
 		opt.now = time.Now
 	}
-	p := &Publisher{
-		cfg: cfg, opt: opt, transport: t,
-		events: kafkaconn.NewWriter(conn, t, linger, streamBatch),
-		dead:   kafkaconn.NewWriter(conn, t, linger, deadBatch), feedback: kafkaconn.NewWriter(conn, t, linger, streamBatch),
-	}
-	p.events.Topic, p.dead.Topic, p.feedback.Topic = cfg.Stream, cfg.DeadLetters, cfg.Feedback
-	return p, nil
+	return &Publisher{cfg: cfg, opt: opt, producer: producer}, nil
 }
 
 // Publish implements [sinks.Publisher]: one message an event, with the audit id as its key.
@@ -105,7 +97,7 @@ func (p *Publisher) Publish(ctx context.Context, events []audit.StreamEvent) err
 	const op = "sinks/stream: publish"
 	for len(events) > 0 {
 		n := min(len(events), messagesAtOnce)
-		if err := p.send(ctx, op, "publish", p.events, messages(events[:n])); err != nil {
+		if err := p.send(ctx, op, "publish", p.cfg.Stream, messages(events[:n])); err != nil {
 			return err
 		}
 		events = events[n:]
@@ -124,7 +116,7 @@ func (p *Publisher) DeadLetter(ctx context.Context, rejected []audit.Rejected) e
 	for i := range rejected {
 		msgs[i] = deadLetter(&rejected[i], p.opt.Group, now)
 	}
-	if err := p.send(ctx, "sinks/stream: dead letter", "dead_letter", p.dead, msgs); err != nil {
+	if err := p.send(ctx, "sinks/stream: dead letter", "dead_letter", p.cfg.DeadLetters, msgs); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.DeadLetters, "")
@@ -142,29 +134,21 @@ func (p *Publisher) Opinions(ctx context.Context, os []audit.Opinion) error {
 		}
 		msgs[i] = m
 	}
-	return p.send(ctx, op, "opinions", p.feedback, msgs)
+	return p.send(ctx, op, "opinions", p.cfg.Feedback, msgs)
 }
 
 // Close waits for what is being written, at most until ctx ends.
 func (p *Publisher) Close(ctx context.Context) error {
-	done := make(chan error, 1)
-	go func() {
-		err := errors.Join(p.events.Close(), p.dead.Close(), p.feedback.Close())
-		p.transport.CloseIdleConnections()
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return kafkaconn.E("sinks/stream: close", err)
-	case <-ctx.Done():
-		return audit.E("sinks/stream: close", audit.KindUnavailable, ctx.Err())
-	}
+	return p.producer.Close(ctx)
 }
 
-// send writes messages and sends the failed ones again while that may help.
-func (p *Publisher) send(ctx context.Context, op, name string, w *kafka.Writer, msgs []kafka.Message) error {
+// send writes messages to a topic and sends the failed ones again while that may help.
+func (p *Publisher) send(ctx context.Context, op, name, topic string, msgs []kafka.Message) error {
+	for i := range msgs {
+		msgs[i].Topic = topic
+	}
 	for round := 1; ; round++ {
-		err := w.WriteMessages(ctx, msgs...)
+		err := p.producer.Produce(ctx, msgs)
 		if err == nil {
 			return nil
 		}
@@ -187,7 +171,7 @@ func (p *Publisher) send(ctx context.Context, op, name string, w *kafka.Writer, 
 
 // failed keeps the messages that were not acknowledged; all of them when err does not tell.
 func failed(msgs []kafka.Message, err error) []kafka.Message {
-	var each kafka.WriteErrors
+	var each kafkaconn.MessageErrors
 	if !errors.As(err, &each) || len(each) != len(msgs) {
 		return msgs
 	}

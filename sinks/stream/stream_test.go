@@ -3,6 +3,8 @@ package stream
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"regexp"
@@ -196,12 +198,55 @@ func TestDeadLetterAlwaysFits(t *testing.T) {
 
 func TestFailedKeepsOnlyTheFailed(t *testing.T) {
 	msgs := []kafka.Message{{Value: []byte("a")}, {Value: []byte("b")}, {Value: []byte("c")}}
-	again := failed(msgs, fmt.Errorf("wrapped: %w", kafka.WriteErrors{nil, kafka.LeaderNotAvailable, nil}))
+	again := failed(msgs, fmt.Errorf("wrapped: %w", kafkaconn.MessageErrors{nil, kafka.LeaderNotAvailable, nil}))
 	if len(again) != 1 || string(again[0].Value) != "b" {
 		t.Fatalf("%v", again)
 	}
 	if again := failed(msgs, errors.New("unknown")); len(again) != 3 {
 		t.Fatalf("%v", again)
+	}
+}
+
+// TestPublishToATopicOfSmallBatches: Kafka's limit is on a batch, and each event fits.
+func TestPublishToATopicOfSmallBatches(t *testing.T) {
+	conn := embedded(t)
+	cl, release, err := conn.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	res, err := cl.IncrementalAlterConfigs(t.Context(), &kafka.IncrementalAlterConfigsRequest{Resources: []kafka.IncrementalAlterConfigsRequestResource{{
+		ResourceType: kafka.ResourceTypeTopic, ResourceName: kafkaconn.AuditStream,
+		Configs: []kafka.IncrementalAlterConfigsRequestConfig{{Name: "max.message.bytes", Value: "1500", ConfigOperation: kafka.ConfigOperationSet}},
+	}}})
+	if err != nil || res.Resources[0].Error != nil {
+		t.Fatal(err, res)
+	}
+	p := publisher(t, conn)
+	events := make([]audit.StreamEvent, 500)
+	for i := range events {
+		events[i] = event
+		events[i].AuditID = audit.ID{byte(i >> 8), byte(i)}
+	}
+	if err := p.Publish(t.Context(), events); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, m := range read(t, conn, kafkaconn.AuditStream, len(events)) {
+		seen[string(m.Key)] = true
+	}
+	if len(seen) != len(events) {
+		t.Errorf("%d of %d events arrived", len(seen), len(events))
+	}
+
+	large := event
+	for i := range 200 { // random enough not to shrink below the limit
+		sum := sha256.Sum256([]byte{byte(i)})
+		large.BiasTypes = append(large.BiasTypes, hex.EncodeToString(sum[:]))
+	}
+	err = p.Publish(t.Context(), []audit.StreamEvent{large, event})
+	if audit.KindOf(err) != audit.KindInvalid || !regexp.MustCompile(`1 of 2 messages failed: .*topic bias\.audit\.stream takes no message of 1\d{4} bytes, its max\.message\.bytes 1500 is less: kafka-configs --alter`).MatchString(err.Error()) {
+		t.Errorf("%v", err)
 	}
 }
 
