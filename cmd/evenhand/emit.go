@@ -47,7 +47,7 @@ type emitCmd struct {
 
 func (emitCmd) Help() string {
 	return `Where to: --to URL, else the running 'evenhand up', else kafka.brokers. Every line is checked first; a bad line, or one
-of more than 899,700 bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped, and lines without an id get the same one again. A run
+of more than 899,700 bytes or than the topic's max.message.bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped, and lines without an id get the same one again. A run
 that was done is forgotten: sending the file once more sends those lines as new events. Give lines an id where that should not be.
 
 Examples:
@@ -64,11 +64,17 @@ type resumeState struct {
 	Lines int       `json:"lines"` // acknowledged
 }
 
-// sender sends a batch and returns after it is acknowledged.
+// sender sends a batch and returns after it is acknowledged: how many events were, and which lines the receiver will never take.
 type sender interface {
-	send(ctx context.Context, batch []event) error
+	send(ctx context.Context, batch []event) (sent int, refused []refusal, err error)
 	to() string
 	close() error
+}
+
+// refusal says why a line cannot be sent.
+type refusal struct {
+	line int
+	err  error
 }
 
 // event is one checked line, ready to send.
@@ -164,10 +170,14 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 	var size int // of the batch
 	flush := func() error {
 		if len(batch) > 0 {
-			if err := r.out.send(ctx, batch); err != nil {
+			sent, refused, err := r.out.send(ctx, batch)
+			r.sent += sent
+			for _, x := range refused {
+				r.refuse(x.line, x.err)
+			}
+			if err != nil {
 				return err
 			}
-			r.sent += len(batch)
 			batch, size = batch[:0], 0
 		}
 		r.state.Lines = r.last
@@ -213,10 +223,7 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 			}
 		}
 		if err != nil {
-			r.bad++
-			if r.bad <= 20 {
-				r.bar.say(fmt.Sprintf("line %d: %v", line, err))
-			}
+			r.refuse(line, err)
 		}
 		if len(batch) >= r.cmd.Batch || size >= maxBatch {
 			if err := flush(); err != nil {
@@ -224,6 +231,13 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 			}
 		}
 		r.bar.set(r.sent+len(batch), counted.n.Load())
+	}
+}
+
+// refuse names a line that is not sent; of many the first ones.
+func (r *emitRun) refuse(line int, err error) {
+	if r.bad++; r.bad <= 20 {
+		r.bar.say(fmt.Sprintf("line %d: %v", line, err))
 	}
 }
 
@@ -423,7 +437,7 @@ func (k *kafkaSender) close() error {
 }
 
 // send waits and sends again while the broker is full: what was taken before folds in the store.
-func (k *kafkaSender) send(ctx context.Context, batch []event) error {
+func (k *kafkaSender) send(ctx context.Context, batch []event) (sent int, refused []refusal, err error) {
 	ms := make([]kafka.Message, len(batch))
 	for i, e := range batch {
 		ms[i] = kafka.Message{Topic: kafkaconn.Interactions, Key: []byte(e.id), Value: e.value}
@@ -433,14 +447,36 @@ func (k *kafkaSender) send(ctx context.Context, batch []event) error {
 	}
 	for told := false; ; told = true {
 		err := k.p.Produce(ctx, ms)
+		if err == nil {
+			return sent + len(ms), refused, nil
+		}
+		var each kafkaconn.MessageErrors
+		if errors.As(err, &each) {
+			var again []kafka.Message
+			var rest []event
+			for i, err := range each {
+				var large *kafkaconn.TooLargeError
+				switch {
+				case err == nil:
+					sent++
+				case errors.As(err, &large):
+					refused = append(refused, refusal{batch[i].line, large})
+				default:
+					again, rest = append(again, ms[i]), append(rest, batch[i])
+				}
+			}
+			if ms, batch = again, rest; len(ms) == 0 {
+				return sent, refused, nil
+			}
+		}
 		if audit.KindOf(err) != audit.KindOverloaded {
-			return err
+			return sent, refused, err
 		}
 		if !told && k.say != nil {
 			k.say("waiting: " + k.brokers + " takes nothing at the moment (full? see its log and broker.cap_mb)")
 		}
 		if !wait.For(ctx, time.Second) {
-			return ctx.Err()
+			return sent, refused, ctx.Err()
 		}
 	}
 }
@@ -473,9 +509,9 @@ func (h *httpSender) close() error { h.client.CloseIdleConnections(); return nil
 
 // send posts NDJSON: at once, but with the key that is bound to no tenant in a request for each of the
 // batch's tenants, which then stands in the header.
-func (h *httpSender) send(ctx context.Context, batch []event) error {
+func (h *httpSender) send(ctx context.Context, batch []event) (sent int, refused []refusal, err error) {
 	if h.bound || h.key == "" {
-		return h.post(ctx, "", batch)
+		return h.halve(ctx, "", batch)
 	}
 	for len(batch) > 0 {
 		tenant := batch[0].tenant
@@ -487,13 +523,40 @@ func (h *httpSender) send(ctx context.Context, batch []event) error {
 				others = append(others, e)
 			}
 		}
-		if err := h.post(ctx, tenant, same); err != nil {
-			return err
+		n, bad, err := h.halve(ctx, tenant, same)
+		sent, refused = sent+n, append(refused, bad...)
+		if err != nil {
+			return sent, refused, err
 		}
 		batch = others
 	}
-	return nil
+	return sent, refused, nil
 }
+
+// halve posts events, and where they are too large for the receiver their halves, until the line stands alone that is.
+// What a refused request had sent already folds in the store.
+func (h *httpSender) halve(ctx context.Context, tenant string, batch []event) (sent int, refused []refusal, err error) {
+	err = h.post(ctx, tenant, batch)
+	switch {
+	case err == nil:
+		return len(batch), nil, nil
+	case !errors.Is(err, errTooLarge):
+		return 0, nil, err
+	case len(batch) == 1:
+		return 0, []refusal{{batch[0].line, fmt.Errorf("%d bytes: %w", len(batch[0].value), err)}}, nil
+	}
+	for _, half := range [][]event{batch[:len(batch)/2], batch[len(batch)/2:]} {
+		n, bad, err := h.halve(ctx, tenant, half)
+		sent, refused = sent+n, append(refused, bad...)
+		if err != nil {
+			return sent, refused, err
+		}
+	}
+	return sent, refused, nil
+}
+
+// errTooLarge is an answer of status 413.
+var errTooLarge = errors.New("the receiver takes no event of this size")
 
 // post sends one request; when told to slow down it waits as long as it is asked to.
 func (h *httpSender) post(ctx context.Context, tenant string, batch []event) error {
@@ -527,6 +590,8 @@ func (h *httpSender) post(ctx context.Context, tenant string, batch []event) err
 			if !wait.For(ctx, retryAfter(res)) {
 				return ctx.Err()
 			}
+		case http.StatusRequestEntityTooLarge:
+			return fmt.Errorf("%w: %s answered %s: %s", errTooLarge, h.base, res.Status, strings.TrimSpace(string(answer)))
 		default:
 			return fmt.Errorf("%s answered %s: %s", h.base, res.Status, strings.TrimSpace(string(answer)))
 		}

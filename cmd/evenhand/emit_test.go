@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +13,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/evenhand/evenhand/internal/kafkaconn"
 )
 
 // receiver is a front door that keeps what it is sent.
@@ -19,7 +25,8 @@ type receiver struct {
 	mu       sync.Mutex
 	requests int
 	events   []map[string]any
-	answer   func(request int) int // status of a request, counted from 1; events of others than 202 are kept, too
+	judge    func(events []map[string]any) int // instead of answer, by the request's events
+	answer   func(request int) int             // status of a request, counted from 1; events of others than 202 are kept, too
 }
 
 func newReceiver(t *testing.T, answer func(request int) int) *receiver {
@@ -32,6 +39,7 @@ func newReceiver(t *testing.T, answer func(request int) int) *receiver {
 			t.Errorf("%s %s %s", req.Method, req.URL, req.Header)
 		}
 		r.requests++
+		before := len(r.events)
 		for d := json.NewDecoder(req.Body); d.More(); {
 			var e map[string]any
 			if err := d.Decode(&e); err != nil {
@@ -39,6 +47,10 @@ func newReceiver(t *testing.T, answer func(request int) int) *receiver {
 				break
 			}
 			r.events = append(r.events, e)
+		}
+		if r.judge != nil {
+			w.WriteHeader(r.judge(r.events[before:]))
+			return
 		}
 		w.WriteHeader(r.answer(r.requests))
 	}))
@@ -207,6 +219,58 @@ func TestEmitNamesLargeLines(t *testing.T) {
 		}
 	}
 	u.arrived(42)
+}
+
+// A topic that takes less than a line has: the line is named, the others of its batch arrive, and the run ends.
+func TestEmitNamesLinesThatTheTopicDoesNotTake(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.CreateTopic(kafkaconn.Interactions, 2, map[string]string{"max.message.bytes": "60000"}); err != nil {
+		t.Fatal(err)
+	}
+	noise := make([]byte, 135_000)
+	_, _ = rand.Read(noise)
+	large := hex.EncodeToString(noise) // compression leaves a good half of it
+	var in strings.Builder
+	for i := range 50 {
+		text := "short"
+		if i == 19 {
+			text = large
+		}
+		fmt.Fprintf(&in, `{"id":"e%d","response":"%s"}`+"\n", i, text)
+	}
+	file := filepath.Join(t.TempDir(), "texts.ndjson")
+	write(t, file, in.String())
+	r := command(t, "", "emit", file, "--set", "kafka.brokers="+c.ListenAddrs()[0])
+	r.says(t, 3, "", "line 20: topic llm.interactions takes no message of 27")
+	r.says(t, 3, "", "its max.message.bytes 60000 is less: kafka-configs --alter --entity-type topics --entity-name llm.interactions --add-config max.message.bytes=1048588")
+	r.says(t, 3, "", "49 sent to ")
+	r.says(t, 3, "", "1 bad line not sent")
+	if n := c.PartitionInfo(kafkaconn.Interactions, 0).HighWatermark + c.PartitionInfo(kafkaconn.Interactions, 1).HighWatermark; n != 49 {
+		t.Errorf("%d events in the topic", n)
+	}
+
+	// Over HTTP the answer names no line: the batch is halved until it stands alone.
+	to := newReceiver(t, accept)
+	to.judge = func(events []map[string]any) int {
+		if slices.ContainsFunc(events, func(e map[string]any) bool { return e["id"] == "e19" }) {
+			return http.StatusRequestEntityTooLarge
+		}
+		return http.StatusAccepted
+	}
+	r = command(t, "", "emit", file, "--to", to.URL)
+	r.says(t, 3, "", "line 20: 270026 bytes: the receiver takes no event of this size: "+to.URL+" answered 413")
+	r.says(t, 3, "", "49 sent to ")
+	taken := map[any]bool{}
+	for _, e := range to.events {
+		taken[e["id"]] = true
+	}
+	if len(taken) != 50 { // the refused one was offered
+		t.Errorf("%d events were offered", len(taken))
+	}
 }
 
 // An acknowledgement that never came and a process that died both end a run in the middle. The next
