@@ -29,10 +29,13 @@ type QueueOptions[T any] struct {
 	// overloaded is tried again until it works; what is invalid is tried once more item by item.
 	Send func(context.Context, []T) error
 	Size func(T) int // bytes; nil counts none
+	// Fits says what the log will never take, with an error of KindInvalid that Put hands on; it must not wait. Nil takes all.
+	Fits func(T) error
 	// Key and Fold put items of one key together while they wait; "" and nil keep all apart.
 	Key  func(T) string
 	Fold func(a, b T) T
-	// Count is told what became of items: sent, lost (the log refuses them for good, or the process ended), refused (the queue was full).
+	// Count is told what became of items: sent, lost (the log refuses them for good, or the process ended), refused (the queue was full),
+	// too_large (they do not fit, and their callers know).
 	Count  func(outcome string, n int)
 	Logger *slog.Logger
 }
@@ -42,7 +45,11 @@ const (
 	Sent    = "sent"
 	Lost    = "lost"
 	Refused = "refused"
+	Large   = "too_large"
 )
+
+// quiet is how long the next item that does not fit is not worth a line in the log.
+const quiet = time.Minute
 
 // Queue lets callers go on before the log has acknowledged what they leave. It is bounded: Put refuses what has no
 // room, and nothing else is dropped without being counted and logged. It is safe for concurrent use. Close it.
@@ -56,6 +63,7 @@ type Queue[T any] struct {
 	bytes  int64          // of items and of what is under way
 	flying int
 	closed bool
+	said   time.Time // that an item does not fit
 
 	wake chan struct{}
 	stop context.CancelFunc
@@ -94,8 +102,14 @@ func NewQueue[T any](c QueueConfig, o QueueOptions[T]) *Queue[T] {
 
 var errFull = errors.New("the queue of audit events is full")
 
-// Put leaves an item and does not wait. A full or closed queue is an error of KindOverloaded.
+// Put leaves an item and does not wait. A full or closed queue is an error of KindOverloaded, an item that does not fit
+// one of KindInvalid.
 func (q *Queue[T]) Put(item T) error {
+	if q.opts.Fits != nil {
+		if err := q.opts.Fits(item); err != nil {
+			return q.tooLarge(err)
+		}
+	}
 	e := entry[T]{item: item}
 	if q.opts.Key != nil {
 		e.key = q.opts.Key(item)
@@ -129,6 +143,21 @@ func (q *Queue[T]) Put(item T) error {
 	default:
 	}
 	return nil
+}
+
+// tooLarge counts an item that does not fit, and says so once in a while.
+func (q *Queue[T]) tooLarge(err error) error {
+	q.opts.Count(Large, 1)
+	q.mu.Lock()
+	again := time.Since(q.said) < quiet
+	if !again {
+		q.said = time.Now()
+	}
+	q.mu.Unlock()
+	if !again {
+		q.opts.Logger.Error("the log takes no audit event of this size", "error", err)
+	}
+	return audit.E("guard: queue", audit.KindInvalid, err)
 }
 
 // Len is how many items, and bytes of them, are not in the log yet.

@@ -3,6 +3,7 @@ package guard_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime"
 	"slices"
 	"strings"
@@ -48,6 +49,41 @@ func (s *sink) queue(c guard.QueueConfig, counts map[string]int) *guard.Queue[st
 			defer mu.Unlock()
 			counts[outcome] += n
 		},
+	})
+}
+
+// What the log never takes is refused before it waits, counted, and said once a minute.
+func TestQueueRefusesWhatDoesNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, counts, said := &sink{}, map[string]int{}, &strings.Builder{}
+		q := guard.NewQueue(guard.DefaultQueueConfig(), guard.QueueOptions[string]{
+			Send: s.send, Count: func(outcome string, n int) { counts[outcome] += n }, Logger: slog.New(slog.NewTextHandler(said, nil)),
+			Fits: func(t string) error {
+				if len(t) > 3 {
+					return audit.E("test", audit.KindInvalid, errors.New("at most 3"))
+				}
+				return nil
+			},
+		})
+		put := func(item string, kind audit.Kind) {
+			if err := q.Put(item); (err == nil) != (kind == "") || err != nil && audit.KindOf(err) != kind {
+				t.Errorf("%s: %v", item, err)
+			}
+		}
+		put("fit", "")
+		put("large", audit.KindInvalid)
+		put("large", audit.KindInvalid)
+		time.Sleep(2 * time.Minute)
+		put("large", audit.KindInvalid)
+		if err := q.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if counts[guard.Large] != 3 || counts[guard.Sent] != 1 || len(s.got) != 1 {
+			t.Errorf("%v %q", counts, s.got)
+		}
+		if n := strings.Count(said.String(), "the log takes no audit event of this size"); n != 2 || strings.Contains(said.String(), "large ") {
+			t.Errorf("said %d times:\n%s", n, said)
+		}
 	})
 }
 

@@ -88,8 +88,10 @@ const liteLLMLinger = time.Second
 func (st *stack) startGuard(judge guard.Judge) {
 	s := st.settings.Guard
 	size := guard.QueueConfig{Items: s.Queue, Bytes: s.QueueMB << 20}
+	front := &frontDoor{st}
+	_ = front.fits(ingest.Message{}) // asks for the topic's limit, so that it is known when the first text comes
 	events := guard.NewQueue(size, guard.QueueOptions[ingest.Message]{
-		Send: (&frontDoor{st}).Produce, Size: func(m ingest.Message) int { return len(m.Value) },
+		Send: front.Produce, Size: func(m ingest.Message) int { return len(m.Value) }, Fits: front.fits,
 		Count: func(outcome string, n int) { st.metrics.GuardQueue("events", outcome, n) }, Logger: st.log,
 	})
 	size.Linger = liteLLMLinger

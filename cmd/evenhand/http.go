@@ -124,10 +124,21 @@ func (f *frontDoor) Produce(ctx context.Context, ms []door.Message) error {
 	}
 	out := make([]kafka.Message, len(ms))
 	for i, m := range ms {
-		out[i] = kafka.Message{Topic: kafkaconn.Interactions, Key: m.Key, Value: m.Value}
-		for _, h := range m.Headers {
-			out[i].Headers = append(out[i].Headers, kafka.Header{Key: h.Key, Value: h.Value})
-		}
+		out[i] = message(m)
 	}
 	return f.st.producer.Produce(ctx, out)
+}
+
+// fits tells what the topic will never take, as far as is known.
+func (f *frontDoor) fits(m door.Message) error {
+	out := message(m)
+	return f.st.producer.Fits(&out)
+}
+
+func message(m door.Message) kafka.Message {
+	out := kafka.Message{Topic: kafkaconn.Interactions, Key: m.Key, Value: m.Value}
+	for _, h := range m.Headers {
+		out.Headers = append(out.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+	}
+	return out
 }

@@ -219,7 +219,8 @@ func noteOf(d *inline.Decision) *decisionNote {
 	return &decisionNote{d.Action, d.Reasons, d.RuleSet, d.Judged.Note()}
 }
 
-// keep leaves an event for the log. Without room for it the guard answers only where it fails open.
+// keep leaves an event for the log. Without room for it, or where the log does not take one of its size, the guard answers
+// only where it fails open.
 func (s *server) keep(m Message) (audited bool, f *fault) {
 	err := s.Inline.Events.Put(m)
 	switch {

@@ -181,6 +181,42 @@ func TestGuardWithoutRoom(t *testing.T) {
 	}
 }
 
+// A decision whose event the topic would not take is not said to be audited.
+func TestGuardWithAnEventTooLargeForTheTopic(t *testing.T) {
+	for _, tc := range []struct {
+		failOpen bool
+		body     string
+		status   int
+		want     string
+	}{
+		{false, strings.Repeat("a ", 1000), 413, "TOO_LARGE"},
+		{true, strings.Repeat("a ", 1000), 200, `"audited":false`},
+		{false, "a", 200, `"audited":true`},
+	} {
+		d := deps(&log{})
+		k := inlined(t, &d)
+		d.Inline.FailOpen = tc.failOpen
+		counts := map[string]int{}
+		_ = d.Inline.Events.Close(t.Context())
+		d.Inline.Events = inline.NewQueue(inline.DefaultQueueConfig(), inline.QueueOptions[Message]{
+			Send: func(context.Context, []Message) error { return nil }, Count: func(outcome string, n int) { counts[outcome] += n },
+			Fits: func(m Message) error {
+				if len(m.Value) > 1000 {
+					return audit.E("test", audit.KindInvalid, errors.New("too large"))
+				}
+				return nil
+			},
+		})
+		if w := send(Handler(d), "POST", "/v1/guard", `{"response":"`+tc.body+`"}`); w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
+			t.Errorf("%d bytes, fail open %v: %d %s", len(tc.body), tc.failOpen, w.Code, w.Body)
+		}
+		k.flush(t)
+		if large := tc.status == 413 || tc.failOpen; (counts[inline.Large] == 1) != large {
+			t.Errorf("%d bytes: %v", len(tc.body), counts)
+		}
+	}
+}
+
 // person is a human at the gate.
 type person struct {
 	mu      sync.Mutex

@@ -23,7 +23,7 @@ func newGuardMetrics(r *prometheus.Registry) guardMetrics {
 	r.MustRegister(m.decisions, m.took, m.queue)
 	known(m.decisions, []string{"guard"}, []string{"allow", "warn", "block", "gate", "failed"})
 	known(m.decisions, []string{"litellm"}, []string{"NONE", "BLOCKED", "GUARDRAIL_INTERVENED", "failed"})
-	known(m.queue, guardQueues, []string{"sent", "lost", "refused"})
+	known(m.queue, guardQueues, []string{"sent", "lost", "refused", "too_large"})
 	return m
 }
 
