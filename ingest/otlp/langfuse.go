@@ -1,6 +1,9 @@
 package otlp
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/evenhand/evenhand/ingest/call"
 )
 
@@ -35,15 +38,8 @@ var langfuse = dialect{
 	template:  []string{"langfuse.observation.prompt.name"},
 	templateV: []string{"langfuse.observation.prompt.version"},
 	more: func(s *span, p *call.Part) {
-		used, cost := s.object("langfuse.observation.usage_details"), s.object("langfuse.observation.cost_details")
-		for i, names := range [][]string{{"input", "prompt_tokens", "input_tokens"}, {"output", "completion_tokens", "output_tokens"}} {
-			for _, n := range names {
-				if v, err := index(used[n]); err == nil && p.Tokens[i] == nil {
-					v := int32(v) //nolint:gosec // index gives 31 bits
-					p.Tokens[i] = &v
-				}
-			}
-		}
+		p.Tokens = usageTokens(s.object("langfuse.observation.usage_details"))
+		cost := s.object("langfuse.observation.cost_details")
 		if total, err := decimal(cost["total"]); err == nil {
 			p.CostUSD = &total
 		}
@@ -54,4 +50,38 @@ var langfuse = dialect{
 		}
 	},
 	alone: true,
+}
+
+// usageNames are what usage_details call the tokens of the prompt and of the response; its parts are input_… and output_….
+var usageNames = [2][]string{{"input", "prompt_tokens", "input_tokens"}, {"output", "completion_tokens", "output_tokens"}}
+
+// usageTokens gives the tokens of the prompt and of the response. Langfuse's JavaScript SDK takes the parts that a provider tells, such as
+// input_cached_tokens, off input and output since version 4; others leave them in. The total says which: parts that are needed to
+// make it up are added.
+func usageTokens(used map[string]any) (tokens [2]*int32) {
+	sum, parts := 0, [2]int{}
+	for side, names := range usageNames {
+		for name, v := range used {
+			if n, err := index(v); err == nil && strings.HasPrefix(name, names[0]+"_") && !slices.Contains(names, name) {
+				parts[side] += n
+			}
+		}
+		for _, name := range names {
+			if n, err := index(used[name]); err == nil {
+				whole := int32(n) //nolint:gosec // index gives 31 bits
+				tokens[side], sum = &whole, sum+n
+				break
+			}
+		}
+	}
+	total, err := index(used["total"])
+	if err != nil || sum+parts[0]+parts[1] != total {
+		return tokens
+	}
+	for side, n := range tokens {
+		if n != nil {
+			*n += int32(parts[side]) //nolint:gosec // no more than the total
+		}
+	}
+	return tokens
 }

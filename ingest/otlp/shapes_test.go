@@ -178,6 +178,36 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// Parts of Langfuse's usage count where its SDK has taken them off, which the total tells.
+func TestLangfuseUsage(t *testing.T) {
+	for _, tc := range []struct{ name, usage, want string }{
+		{"apart, as JavaScript's 5", `{"input":8,"output":5,"total":18,"input_cached_tokens":3,"output_reasoning_tokens":2}`, "11 7"},
+		{"contained, as JavaScript's 3", `{"input":11,"output":7,"total":18,"input_cached_tokens":3,"output_reasoning_tokens":2}`, "11 7"},
+		{"apart, several", `{"input":1,"output":0,"total":18,"input_cached_tokens":3,"input_audio_tokens":7,"output_reasoning_tokens":2,"output_audio_tokens":5}`, "11 7"},
+		{"apart, one side", `{"input":8,"output":7,"total":18,"input_cached_tokens":3,"output_reasoning_tokens":0}`, "11 7"},
+		{"without parts", `{"input":11,"output":7,"total":18}`, "11 7"},
+		{"nothing tells which", `{"input":11,"output":7,"input_cached_tokens":3}`, "11 7"},
+		{"a total of something else", `{"input":11,"output":7,"total":99,"input_cached_tokens":3}`, "11 7"},
+		{"OpenAI's names", `{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18,"prompt_tokens_details":{"cached_tokens":3}}`, "11 7"},
+		{"two names of one", `{"input":11,"input_tokens":11,"output":7,"output_tokens":7,"total":36}`, "11 7"},
+		{"beyond counting", `{"input":2147483648,"output":7,"total":18,"input_cached_tokens":2147483647}`, "? 7"},
+		{"parts alone", `{"total":5,"input_cached_tokens":3,"output_reasoning_tokens":2}`, "? ?"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := decoded(t, span(one, "", "", "langfuse.observation.type", "generation", "langfuse.observation.usage_details", tc.usage))[0]
+			got := []string{"?", "?"}
+			for i, n := range p.Tokens {
+				if n != nil {
+					got[i] = fmt.Sprint(*n)
+				}
+			}
+			if got := strings.Join(got, " "); got != tc.want {
+				t.Errorf("%s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
 // Done is said of roots alone, and only where no record can tell more.
 func TestDone(t *testing.T) {
 	langfuse := []any{"langfuse.observation.type", "generation", "langfuse.observation.input", "a", "langfuse.observation.output", "b"}
