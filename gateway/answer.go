@@ -16,6 +16,7 @@ type answer struct {
 	id, model string
 	choices   map[int]*choice
 	tokens    [2]*int32
+	usage     string // the provider's object that tells them, "" before it came
 	size      int    // bytes of text, of all choices
 	tail      rune   // the last character of them, spaces apart
 	ended     bool   // the model said that it has finished
@@ -93,6 +94,10 @@ func (a *answer) identify(v gjson.Result) {
 
 // count takes the tokens of the usage object, under either of its names.
 func (a *answer) count(usage gjson.Result) {
+	if !usage.IsObject() {
+		return
+	}
+	a.usage = usage.Raw
 	for i, names := range [2][2]string{{"prompt_tokens", "input_tokens"}, {"completion_tokens", "output_tokens"}} {
 		for _, name := range names {
 			if n := usage.Get(name); n.Type == gjson.Number && n.Num >= 0 && n.Num < 1<<31 {

@@ -66,9 +66,7 @@ func (chat) chunk(a *answer, v gjson.Result) {
 		return
 	}
 	a.identify(v)
-	if u := v.Get("usage"); u.IsObject() {
-		a.count(u)
-	}
+	a.count(v.Get("usage"))
 	for i, c := range v.Get("choices").Array() {
 		if n := c.Get("index"); n.Exists() {
 			i = int(n.Int())
@@ -226,7 +224,7 @@ func chatObject(x *exchange, kind string, c chatChoice) map[string]any {
 	if id == "" {
 		id = "chatcmpl-" + x.id.String()
 	}
-	return map[string]any{"id": id, "object": kind, "created": x.began.Unix(), "model": x.req.model, "choices": []chatChoice{c}}
+	return map[string]any{"id": id, "object": kind, "created": x.began.Unix(), "model": x.model(), "choices": []chatChoice{c}}
 }
 
 var filtered = "content_filter"
@@ -234,7 +232,7 @@ var filtered = "content_filter"
 func (chat) instead(x *exchange, text string, stream bool) []byte {
 	said := map[string]any{"role": "assistant", "content": text, "refusal": nil}
 	body := chatObject(x, "chat.completion", chatChoice{Message: &said, Finish: &filtered})
-	body["usage"] = map[string]any{"prompt_tokens": tokens(x.answer.tokens[0]), "completion_tokens": tokens(x.answer.tokens[1]), "total_tokens": tokens(x.answer.tokens[0]) + tokens(x.answer.tokens[1])}
+	body["usage"] = x.spent(`{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`)
 	body["evenhand"] = x.report()
 	if stream {
 		return chat{}.events(encode(body), x.req.usage())
@@ -289,11 +287,4 @@ func (chat) stop(x *exchange, f *fault) []byte {
 	out.Write(sse("", f.json()))
 	out.WriteString("data: [DONE]\n\n")
 	return out.Bytes()
-}
-
-func tokens(n *int32) int32 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }

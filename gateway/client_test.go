@@ -141,7 +141,7 @@ func TestResponses(t *testing.T) {
 	}
 
 	s = start(t, newProvider(t, respond(false, biased)).URL, func(c *Config, d *Deps) { blocks(c, d); c.Block = BlockRefusal })
-	if r, err = client(s).Responses.New(t.Context(), responsesAsk()); err != nil || r.OutputText() != "I cannot answer that." || r.Status != "completed" {
+	if r, err = client(s).Responses.New(t.Context(), responsesAsk()); err != nil || r.OutputText() != "I cannot answer that." || r.Status != "incomplete" || r.IncompleteDetails.Reason != "content_filter" || r.Usage.TotalTokens != 46 {
 		t.Fatalf("%v %v", r, err)
 	}
 }
@@ -179,7 +179,7 @@ func TestResponsesStream(t *testing.T) {
 	for stream.Next() {
 		last = stream.Current()
 	}
-	if stream.Err() != nil || last.Response.OutputText() != "I cannot answer that." {
+	if stream.Err() != nil || last.Type != "response.incomplete" || last.Response.OutputText() != "I cannot answer that." || last.Response.Usage.TotalTokens != 46 {
 		t.Errorf("%v %s", stream.Err(), last.RawJSON())
 	}
 	_ = stream.Close()

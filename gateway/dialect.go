@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -115,6 +116,14 @@ func contentOf(raw []byte, param string) (json.RawMessage, *fault) {
 		}
 	}
 	return append(out, ']'), nil
+}
+
+// model is what answered, else what was asked.
+func (x *exchange) model() string { return cmp.Or(x.answer.model, x.req.model) }
+
+// spent is the usage of a completion of ours: the provider's own, none where it told none.
+func (x *exchange) spent(none string) json.RawMessage {
+	return json.RawMessage(cmp.Or(x.answer.usage, none))
 }
 
 func quoted(s string) json.RawMessage {

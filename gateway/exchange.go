@@ -281,16 +281,12 @@ func (x *exchange) part() *call.Part {
 	if user == "" {
 		user = meta("user_id", "user")
 	}
-	model := x.answer.model
-	if model == "" {
-		model = x.req.model
-	}
 	p := &call.Part{
 		Format: "gateway", Kind: call.Model, Group: "gateway", Key: x.key, Tenant: x.caller.tenant,
 		Time: x.g.Now(), Latency: x.asked, TraceID: x.trace, SpanID: x.span, Domain: string(x.opts.Domain),
 		Service: header(applicationHeader, applicationMeta, "application"),
 		Session: header(conversationHeader, conversationMeta, "conversation_id", "session_id", "thread_id"),
-		UserID:  clip(user), Provider: clip(x.up.Provider), Model: clip(model), Tokens: x.answer.tokens,
+		UserID:  clip(user), Provider: clip(x.up.Provider), Model: clip(x.model()), Tokens: x.answer.tokens,
 		Status: x.status, Error: x.failure, System: x.system, Messages: x.messages, Answers: x.answer.messages(), Metadata: map[string]any{},
 	}
 	x.req.metadata.ForEach(func(k, v gjson.Result) bool {

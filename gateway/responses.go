@@ -280,26 +280,28 @@ func (responses) marked(v gjson.Result) string {
 	return ""
 }
 
-// responseObject is a response of ours; text nil is one that was cut off.
-func responseObject(x *exchange, text *string) map[string]any {
+// unspent is a usage of nothing; clients count on all of its members.
+const unspent = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
+
+// responseObject is a response of ours, which is always one that was cut off: with output in the place of what the model said.
+func responseObject(x *exchange, output ...any) map[string]any {
 	id := x.answer.id
 	if id == "" {
 		id = "resp_" + strings.ReplaceAll(x.id.String(), "-", "")
 	}
-	o := map[string]any{"id": id, "object": "response", "created_at": x.began.Unix(), "model": x.req.model, "error": nil,
-		"parallel_tool_calls": true, "tool_choice": "auto", "tools": []any{}, "metadata": map[string]string{}, "instructions": nil,
-		"status": "incomplete", "incomplete_details": map[string]string{"reason": filtered}, "output": []any{}, "evenhand": x.report()}
-	if text != nil {
-		o["status"], o["incomplete_details"], o["output"] = "completed", nil, []any{map[string]any{
-			"id": "msg_" + strings.ReplaceAll(x.id.String(), "-", ""), "type": "message", "role": "assistant", "status": "completed",
-			"content": []any{map[string]any{"type": "output_text", "text": *text, "annotations": []any{}}},
-		}}
+	if output == nil {
+		output = []any{}
 	}
-	return o
+	return map[string]any{"id": id, "object": "response", "created_at": x.began.Unix(), "model": x.model(), "error": nil,
+		"parallel_tool_calls": true, "tool_choice": "auto", "tools": []any{}, "metadata": map[string]string{}, "instructions": nil,
+		"status": "incomplete", "incomplete_details": map[string]string{"reason": filtered}, "output": output, "usage": x.spent(unspent), "evenhand": x.report()}
 }
 
 func (responses) instead(x *exchange, text string, stream bool) []byte {
-	whole := encode(responseObject(x, &text))
+	whole := encode(responseObject(x, map[string]any{
+		"id": "msg_" + strings.ReplaceAll(x.id.String(), "-", ""), "type": "message", "role": "assistant", "status": "completed",
+		"content": []any{map[string]any{"type": "output_text", "text": text, "annotations": []any{}}},
+	}))
 	if stream {
 		return responses{}.events(whole, false)
 	}
@@ -373,7 +375,7 @@ func (responses) stop(x *exchange, f *fault) []byte {
 	n := x.answer.sequence
 	if f.report != nil {
 		n++
-		out.Write(sse("response.incomplete", encode(map[string]any{"type": "response.incomplete", "sequence_number": n, "response": responseObject(x, nil)})))
+		out.Write(sse("response.incomplete", encode(map[string]any{"type": "response.incomplete", "sequence_number": n, "response": responseObject(x)})))
 	}
 	out.Write(sse("error", encode(map[string]any{"type": "error", "sequence_number": n + 1, "code": f.code, "message": f.say, "param": nil, "error": f.body()})))
 	return out.Bytes()

@@ -237,6 +237,76 @@ func TestBlockAsRefusal(t *testing.T) {
 	}
 }
 
+// A refusal is a completion that a filter cut off: of the provider's model, with the usage that it told; where it was not asked, nothing was spent.
+func TestRefusalTellsUsage(t *testing.T) {
+	const chatUsage = `{"prompt_tokens":12,"completion_tokens":34,"total_tokens":46,"prompt_tokens_details":{"cached_tokens":3},"x":1}`
+	const responseUsage = `{"input_tokens":12,"input_tokens_details":{"cached_tokens":3},"output_tokens":34,"total_tokens":46,"x":1}`
+	chunks := append(pieces(biased)[:len(pieces(biased))-2], `{"id":"chatcmpl-1","model":"gpt-x-2026","choices":[],"usage":`+chatUsage+`}`, `[DONE]`)
+	told := func(w http.ResponseWriter, r *http.Request) {
+		body, stream := response(biased), strings.Contains(r.Header.Get("Accept"), "event-stream")
+		from, to := `{"input_tokens":12,"output_tokens":34,"total_tokens":46}`, responseUsage
+		switch {
+		case r.URL.Path == PathChat && stream:
+			streams("\n", chunks...)(w, r)
+			return
+		case r.URL.Path == PathChat:
+			body, from, to = completion(biased), `{"prompt_tokens":12,"completion_tokens":34,"total_tokens":46,"x_unknown":{"a":1e2}}`, chatUsage
+		case stream:
+			body = responseEvents(biased)
+			w.Header().Set("Content-Type", "text/event-stream")
+		}
+		_, _ = io.WriteString(w, strings.Replace(body, from, to, 1))
+	}
+	responsesNone := `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
+	for _, tc := range []struct{ name, path, prompt, model, usage string }{
+		{"chat", PathChat, "Who?", "gpt-x-2026", chatUsage},
+		{"chat, the prompt", PathChat, biased, "gpt-x", `{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}`},
+		{"responses", PathResponses, "Who?", "gpt-x-2026", responseUsage},
+		{"responses, the prompt", PathResponses, biased, "gpt-x", responsesNone},
+	} {
+		for _, stream := range []bool{false, true} {
+			s := start(t, newProvider(t, told).URL, func(c *Config, d *Deps) { blocks(c, d); c.Block, c.Guard.Check = BlockRefusal, "both" })
+			ask, headers := prompt(tc.prompt, ""), []string{}
+			if tc.path == PathResponses {
+				ask = `{"model":"gpt-x","input":` + string(quoted(tc.prompt)) + `}`
+			}
+			if stream {
+				headers = []string{"Accept", "text/event-stream"}
+				ask = strings.TrimSuffix(ask, "}") + `,"stream":true}`
+				if tc.path == PathChat {
+					ask = prompt(tc.prompt, streamed)
+				}
+			}
+			got := s.do(tc.path, ask, headers...)
+			last, finish := got.body, "choices.0.finish_reason"
+			ds := datas(got.body)
+			switch {
+			case tc.path == PathResponses && stream:
+				event := gjson.Parse(ds[len(ds)-1])
+				if kind := event.Get("type").String(); kind != "response.incomplete" || !strings.Contains(got.body, `"type":"response.output_text.done"`) {
+					t.Errorf("%s: ends with %s", tc.name, kind)
+				}
+				last, finish = event.Get("response").Raw, "incomplete_details.reason"
+			case tc.path == PathResponses:
+				finish = "incomplete_details.reason"
+			case stream:
+				last = ds[len(ds)-2]
+				if reason := gjson.Get(ds[len(ds)-3], finish).String(); reason != "content_filter" {
+					t.Errorf("%s: finish_reason %s", tc.name, reason)
+				}
+				finish = ""
+			}
+			v := gjson.Parse(last)
+			if got.status != 200 || v.Get("model").String() != tc.model || v.Get("usage").Raw != tc.usage || finish != "" && v.Get(finish).String() != "content_filter" {
+				t.Errorf("%s, stream %t: %d %s", tc.name, stream, got.status, last)
+			}
+			if status := v.Get("status").String(); tc.path == PathResponses && status != "incomplete" {
+				t.Errorf("%s, stream %t: status %s", tc.name, stream, status)
+			}
+		}
+	}
+}
+
 // A prompt that is blocked never leaves.
 func TestPromptIsCheckedFirst(t *testing.T) {
 	p := newProvider(t, says(clean))
