@@ -27,9 +27,9 @@ type answer struct {
 
 // choice is one of the answers to a prompt.
 type choice struct {
-	text  strings.Builder
-	parts map[string]*strings.Builder // of /v1/responses: texts that are told again at their end
-	extra strings.Builder             // what the text is not: reasoning
+	text  words
+	parts map[string]*words // of /v1/responses: texts that are told again at their end
+	extra words             // what the text is not: reasoning
 	tools []*tool
 	voice bool // the text was spoken
 }
@@ -37,7 +37,7 @@ type choice struct {
 // tool is what the model asks for.
 type tool struct {
 	id, name, kind string
-	args           strings.Builder
+	args           words
 	hosted         bool // the provider runs it: its caller has nothing to do
 }
 
@@ -48,21 +48,19 @@ func (a *answer) choice(i int) *choice {
 	c := a.choices[i]
 	if c == nil && len(a.choices) >= maxChoices {
 		a.opaque = true // nobody asks for so many; what they say goes to one that is not looked at
-		return &choice{parts: map[string]*strings.Builder{}}
+		return &choice{parts: map[string]*words{}}
 	}
 	if c == nil {
-		c = &choice{parts: map[string]*strings.Builder{}}
+		c = &choice{parts: map[string]*words{}}
 		a.choices[i] = c
 	}
 	return c
 }
 
-func (a *answer) add(b *strings.Builder, s string) {
-	if s == "" {
-		return
-	}
-	b.WriteString(s)
-	a.size += len(s)
+func (a *answer) add(w *words, s string) {
+	was := w.Len()
+	w.add(s)
+	a.size += w.Len() - was
 	if s = strings.TrimRight(s, " \t"); s != "" {
 		a.tail, _ = utf8.DecodeLastRuneInString(s)
 	}

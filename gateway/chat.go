@@ -76,7 +76,9 @@ func (chat) chunk(a *answer, v gjson.Result) {
 		if m := c.Get("message"); m.IsObject() {
 			a.retold(to, m)
 		}
-		a.add(&to.text, c.Get("text").Str)
+		if s := c.Get("text"); s.Type == gjson.String {
+			a.add(&to.text, wordsOf(s))
+		}
 	}
 }
 
@@ -101,8 +103,8 @@ func (a *answer) retold(c *choice, m gjson.Result) {
 }
 
 // more adds what a text says beyond what was told of it; what was told and does not begin it stays, for it went to the caller.
-func (a *answer) more(b *strings.Builder, whole string) {
-	a.add(b, beyond(b.String(), whole))
+func (a *answer) more(w *words, whole string) {
+	a.add(w, beyond(w.String(), whole))
 }
 
 // beyond gives what is still to be told of a whole.
@@ -130,7 +132,7 @@ func chatSaid(c *choice, a *answer, from, m gjson.Result) {
 	for _, name := range []string{"content", "refusal"} {
 		switch v := m.Get(name); {
 		case v.Type == gjson.String:
-			a.add(&c.text, v.String())
+			a.add(&c.text, wordsOf(v))
 		case v.IsArray():
 			for i, part := range v.Array() {
 				chatPart(c, a, i, part)
@@ -139,17 +141,20 @@ func chatSaid(c *choice, a *answer, from, m gjson.Result) {
 	}
 	if v := m.Get("audio.transcript"); v.Type == gjson.String {
 		c.voice = true
-		a.add(&c.text, v.String())
+		a.add(&c.text, wordsOf(v))
 	}
 	thoughts := map[string]bool{} // some tell one under several names
-	think := func(s string) {
-		if s != "" && !thoughts[s] {
+	think := func(v gjson.Result) {
+		if s := wordsOf(v); s != "" && !thoughts[s] {
 			thoughts[s] = true
 			a.add(&c.extra, s)
 		}
 	}
-	think(m.Get("reasoning_content").Str)
-	think(m.Get("reasoning").Str)
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		if v := m.Get(name); v.Type == gjson.String {
+			think(v)
+		}
+	}
 	strange(m, chatMembers, think)
 	for i, call := range m.Get("tool_calls").Array() {
 		if n := call.Get("index"); n.Exists() {
@@ -160,7 +165,7 @@ func chatSaid(c *choice, a *answer, from, m gjson.Result) {
 	if f := m.Get("function_call"); f.IsObject() { // as it was before tools
 		t := c.tool(0)
 		t.name += f.Get("name").String()
-		a.add(&t.args, f.Get("arguments").String())
+		a.add(&t.args, wordsOf(f.Get("arguments")))
 	}
 }
 
@@ -169,17 +174,17 @@ func chatPart(c *choice, a *answer, i int, part gjson.Result) {
 	kind := part.Get("type").String()
 	switch {
 	case part.Type == gjson.String:
-		a.add(&c.text, part.String())
+		a.add(&c.text, wordsOf(part))
 	case part.Get("text").Str != "":
-		a.add(&c.text, part.Get("text").String())
+		a.add(&c.text, wordsOf(part.Get("text")))
 	case kind == "refusal":
-		a.add(&c.text, part.Get("refusal").String())
+		a.add(&c.text, wordsOf(part.Get("refusal")))
 	case kind == "tool_use" || kind == "tool_call" || strings.HasSuffix(kind, "_call"):
 		t := c.tool(i)
 		t.id, t.name = part.Get("id").String(), part.Get("name").String()
 		a.add(&t.args, requested(part))
 	default:
-		strange(part, nil, func(s string) { a.add(&c.extra, s) })
+		strange(part, nil, func(s gjson.Result) { a.add(&c.extra, wordsOf(s)) })
 	}
 }
 

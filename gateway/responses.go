@@ -166,17 +166,17 @@ func (a *answer) told(i int, asked string) bool {
 		return strings.Contains(so, asked)
 	}
 	all := so != ""
-	texts(gjson.Parse(asked), func(s string) { all = all && strings.Contains(so, s) })
+	texts(gjson.Parse(asked), func(s gjson.Result) { all = all && strings.Contains(so, s.String()) })
 	return all
 }
 
 // part gives the text of a part of an item so far.
-func (a *answer) part(i int, part string, beside bool) *strings.Builder {
+func (a *answer) part(i int, part string, beside bool) *words {
 	c := a.choice(0) // there is one answer; its items are one text
 	key := fmt.Sprint(i, part, beside)
 	b := c.parts[key]
 	if b == nil {
-		b = &strings.Builder{}
+		b = &words{}
 		c.parts[key] = b
 	}
 	return b
@@ -196,9 +196,9 @@ func (a *answer) tell(i int, part, s string, beside bool) {
 		to = &c.extra
 	}
 	if b.Len() == 0 && to.Len() > 0 {
-		to.WriteString("\n")
+		to.add("\n")
 	}
-	b.WriteString(s)
+	b.add(s)
 	a.add(to, s)
 }
 
@@ -221,7 +221,7 @@ func (responses) chunk(a *answer, v gjson.Result) {
 		part += field
 		switch {
 		case strings.HasSuffix(kind, ".delta"):
-			a.tell(i, part, v.Get("delta").String(), beside)
+			a.tell(i, part, wordsOf(v.Get("delta")), beside)
 		case strings.HasSuffix(kind, ".done"):
 			a.settle(i, part, v.Get(field).String(), beside)
 		}
@@ -268,7 +268,7 @@ func (responses) chunk(a *answer, v gjson.Result) {
 	case strings.HasSuffix(base, "audio.transcript"), strings.HasSuffix(base, "audio_transcript"):
 		text("transcript", fmt.Sprint("content", j), false)
 	case strings.HasSuffix(kind, ".delta") && !strings.HasSuffix(base, "audio"): // of a kind of call that is new
-		texts(v.Get("delta"), func(s string) { a.tell(i, "request", s, true) })
+		texts(v.Get("delta"), func(s gjson.Result) { a.tell(i, "request", wordsOf(s), true) })
 	}
 }
 

@@ -15,7 +15,7 @@ var notText = []string{"type", "id", "call_id", "index", "format", "mime_type", 
 
 // strange gives every text inside an object but in its known members: what is of a shape that we do not know is read nevertheless, so that
 // nothing passes only because a provider has a name of its own for it.
-func strange(v gjson.Result, known []string, put func(string)) {
+func strange(v gjson.Result, known []string, put func(gjson.Result)) {
 	v.ForEach(func(name, value gjson.Result) bool {
 		if plain := strings.Trim(name.Raw, `"`); !slices.Contains(known, plain) && !slices.Contains(notText, plain) {
 			texts(value, put)
@@ -27,16 +27,16 @@ func strange(v gjson.Result, known []string, put func(string)) {
 // strangely gives the texts of [strange], one a line.
 func strangely(v gjson.Result, known ...string) string {
 	var all []string
-	strange(v, known, func(s string) { all = append(all, s) })
+	strange(v, known, func(s gjson.Result) { all = append(all, s.String()) })
 	return strings.Join(all, "\n")
 }
 
 // texts gives every text inside a value, but for images and the like.
-func texts(v gjson.Result, put func(string)) {
+func texts(v gjson.Result, put func(gjson.Result)) {
 	switch {
 	case v.Type == gjson.String:
 		if s := v.String(); s != "" && !encoded(s) {
-			put(s)
+			put(v)
 		}
 	case v.IsArray():
 		v.ForEach(func(_, e gjson.Result) bool {
@@ -78,7 +78,7 @@ func requested(call gjson.Result) string {
 		return true
 	})
 	if len(names) == 1 {
-		return values[names[0]].String()
+		return wordsOf(values[names[0]])
 	}
 	var b bytes.Buffer
 	for i, name := range names {
