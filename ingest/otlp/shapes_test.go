@@ -208,6 +208,26 @@ func TestLangfuseUsage(t *testing.T) {
 	}
 }
 
+// LangChain.js tells provider and model in its metadata; attributes of their own stand above it.
+func TestLangChainMetadata(t *testing.T) {
+	const told = `{"ls_provider":"OpenAI","ls_model_name":"gpt-4o-mini","ls_model_type":"chat"}`
+	for _, tc := range []struct {
+		name, want string
+		kv         []any
+	}{
+		{"metadata alone", "openai gpt-4o-mini", []any{"metadata", told}},
+		{"its own attributes", "azure gpt-x", []any{"metadata", told, "llm.provider", "azure", "llm.model_name", "gpt-x"}},
+		{"LangChain.js 4", "openai gpt-4o-mini-2024", []any{"metadata", told, "llm.model_name", "gpt-4o-mini-2024"}},
+		{"neither", " ", []any{"metadata", `{"tenant":"acme"}`}},
+		{"no names", " ", []any{"metadata", `{"ls_provider":{"a":1},"ls_model_name":[1]}`}},
+	} {
+		p := decoded(t, span(one, "", "", append([]any{"openinference.span.kind", "LLM"}, tc.kv...)...))[0]
+		if got := p.Provider + " " + p.Model; got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
 // Done is said of roots alone, and only where no record can tell more.
 func TestDone(t *testing.T) {
 	langfuse := []any{"langfuse.observation.type", "generation", "langfuse.observation.input", "a", "langfuse.observation.output", "b"}
