@@ -33,6 +33,15 @@ func (r result) says(t *testing.T, code int, out, errs string) {
 	}
 }
 
+func TestHelp(t *testing.T) {
+	for args, same := range map[string]string{"help": "--help", "": "--help", "help up": "up --help", "help rules explain": "rules explain --help"} {
+		want := command(t, "", strings.Fields(same)...)
+		if got := command(t, "", strings.Fields(args)...); got != want || got.code != 0 || !strings.HasPrefix(got.out, "Usage: evenhand") {
+			t.Errorf("%q: status %d\n%s%s", args, got.code, got.out, got.err)
+		}
+	}
+}
+
 func TestFaultsOfTheCommandLineAreNamed(t *testing.T) {
 	for _, tc := range []struct {
 		args string
@@ -40,6 +49,7 @@ func TestFaultsOfTheCommandLineAreNamed(t *testing.T) {
 		err  string
 	}{
 		{"nonsense", 2, "there is no command or argument nonsense\nTry: evenhand --help\n"},
+		{"help nonsense", 2, "there is no command or argument nonsense\nTry: evenhand --help\n"},
 		{"scan --nope", 2, "unknown flag --nope\nTry: evenhand scan --help\n"},
 		{"sql", 2, `expected "<query>"` + "\nTry: evenhand sql --help\n"},
 		{"rules", 2, `expected one of "list", "test", "explain", "lint"`},

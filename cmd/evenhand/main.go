@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -154,8 +155,8 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 		fmt.Fprintln(errw, "evenhand:", err)
 		return 1
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
+	if len(args) == 0 || args[0] == "help" { // help up is up --help
+		args = slices.Concat(args[min(1, len(args)):], []string{"--help"})
 	}
 	k, err := parser.Parse(args)
 	if exited >= 0 {
