@@ -34,10 +34,12 @@ const (
 	PathModels    = "/v1/models"
 )
 
-// Unserved are paths of OpenAI's API that clients with our base_url call too, and that lead nowhere here.
+// Unserved are paths that clients of models with our address call, too, and that lead nowhere here: the rest of OpenAI's API, what a base URL
+// without /v1 or with one too many makes of it, and the APIs of Azure's, Anthropic's and Google's clients.
 var Unserved = []string{"/v1/completions", "/v1/embeddings", "/v1/moderations", PathChat + "/", PathResponses + "/", "/v1/assistants", "/v1/assistants/", "/v1/audio/", "/v1/batches", "/v1/batches/",
 	"/v1/conversations", "/v1/conversations/", "/v1/files", "/v1/files/", "/v1/fine_tuning/", "/v1/images/", "/v1/realtime", "/v1/realtime/", "/v1/threads", "/v1/threads/", "/v1/uploads", "/v1/uploads/",
-	"/v1/vector_stores", "/v1/vector_stores/", "/v1/videos", "/v1/videos/"}
+	"/v1/vector_stores", "/v1/vector_stores/", "/v1/videos", "/v1/videos/",
+	"/chat/completions", "/responses", "/models", "/v1/v1/", "/openai/", "/v1/openai/", "/v1/deployments/", "/v1/messages", "/v1/messages/", "/v1beta/"}
 
 // Admitter lets callers in; its errors are those of package auth.
 type Admitter interface {
@@ -140,7 +142,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc("GET "+PathModels, g.models)
 	mux.HandleFunc("GET "+PathModels+"/{model...}", g.models)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		status, say := http.StatusNotFound, "the gateway serves POST "+PathChat+", POST "+PathResponses+" and GET "+PathModels+"; for everything else give the client the provider's own base_url"
+		status, say := http.StatusNotFound, "the gateway serves POST "+PathChat+", POST "+PathResponses+" and GET "+PathModels+", to OpenAI's clients whose base URL ends in /v1 (docs/gateway.md); for everything else give the client the provider's own base_url"
 		if p := r.URL.Path; p == PathChat || p == PathResponses || p == PathModels {
 			status = http.StatusMethodNotAllowed
 		}

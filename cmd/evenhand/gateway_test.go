@@ -37,9 +37,11 @@ func TestGateway(t *testing.T) {
 			t.Errorf("%s: %d %s", tc.ask, status, body)
 		}
 	}
-	for _, ask := range []string{"POST /v1/embeddings", "POST /v1/completions", "POST /v1/moderations", "GET /v1/responses/resp_1", "GET /v1/files", "POST /v1/audio/speech"} {
+	for _, ask := range []string{"POST /v1/embeddings", "POST /v1/completions", "POST /v1/moderations", "GET /v1/responses/resp_1", "GET /v1/files", "POST /v1/audio/speech",
+		"POST /openai/deployments/gpt-x/chat/completions", "POST /v1/openai/deployments/gpt-x/chat/completions", "POST /v1/deployments/gpt-x/chat/completions", "POST /v1/messages", "POST /v1/messages/count_tokens", "POST /v1beta/models/gemini:generateContent",
+		"POST /chat/completions", "POST /responses", "GET /models", "POST /v1/v1/chat/completions"} {
 		method, path, _ := strings.Cut(ask, " ")
-		if status, body := u.ask(method, path, ""); status != http.StatusNotFound || !strings.Contains(body, `"code":"evenhand_not_served"`) || !strings.Contains(body, "the provider's own base_url") {
+		if status, body := u.ask(method, path, ""); status != http.StatusNotFound || !strings.Contains(body, `"code":"evenhand_not_served"`) || !strings.Contains(body, "POST /v1/chat/completions") || !strings.Contains(body, "base URL ends in /v1 (docs/gateway.md)") || !strings.Contains(body, "the provider's own base_url") {
 			t.Errorf("%s: %d %s", ask, status, body)
 		}
 	}
