@@ -4,7 +4,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 
 // biasRates shows how often responses were biased: over time, by characteristic, domain, model and application.
 func biasRates(sql statements) *builder {
-	d := filters(blank("bias rates", "How often responses held bias, with the uncertainty of each rate", "bias"), sql).
+	d := filters(blank("bias rates", "How often responses held bias, with the uncertainty of each rate"+whole, "bias"), sql).
 		WithVariable(choice("characteristic", "Characteristic", sql))
 	notes(d, sql)
 	with(d,

@@ -3,7 +3,8 @@
 // and Grafana's file provisioning read: go test ./dashboards/boards -update writes it anew.
 //
 // Trends read the rollups, of hours up to two weeks and of days beyond, so that a year costs what a
-// week does; they lag by the few minutes between two runs of the rollup job. The newest flagged
+// week does; they lag by the few minutes between two runs of the rollup job. A range's end is outside,
+// and an hour or day that it begins or ends in is counted whole. The newest flagged
 // interactions and the rules that fired are read from the facts. No statement reads a table of texts.
 // One board asks Prometheus for what only the processes know.
 //

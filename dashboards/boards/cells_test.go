@@ -103,14 +103,14 @@ func write(t *testing.T, conn driver.Conn, table, column string, cells []cell) {
 	}
 }
 
-// sum adds up what a condition picks among the cells of a range: of hours up to two weeks, else of days.
+// sum adds up what a condition picks among the cells of a range, its end outside: of hours up to two weeks, else of days.
 func sum(cells []cell, from, to time.Time, what func(cell) uint64) (total uint64) {
 	step := time.Hour
 	if to.Sub(from) > 14*24*time.Hour {
 		step = 24 * time.Hour
 	}
 	for _, c := range cells {
-		if at := c.at.Truncate(step); !at.Before(from.UTC().Truncate(step)) && !at.After(to) {
+		if at := c.at.Truncate(step); !at.Before(from.UTC().Truncate(step)) && at.Before(to) {
 			total += what(c)
 		}
 	}

@@ -5,7 +5,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/dashboard"
 // pipeline shows how the audit itself is doing, as the store tells it: what came in, how late, what could
 // not be read, what it costs. What only the processes know (retries, claims) is on /metrics.
 func pipeline(sql statements) *builder {
-	d := filters(blank("pipeline", "Freshness, throughput, coverage, dead letters, jobs and cost. Filters act on coverage, dead letters (tenant) and cost", "pipeline"), sql)
+	d := filters(blank("pipeline", "Freshness, throughput, coverage, dead letters, jobs and cost. Filters act on coverage, dead letters (tenant) and cost"+whole, "pipeline"), sql)
 	d.WithRow(dashboard.NewRowBuilder("Freshness"))
 	with(d,
 		number("Since the newest batch", "Time since anything was written; it grows when nothing comes in too", sql["batch_age"], seconds,

@@ -2,7 +2,7 @@ package boards
 
 // safety shows content safety, actions that ask for approval, and the kinds beside the characteristics.
 func safety(sql statements) *builder {
-	d := filters(blank("safety, gates, language", "Content safety, actions that need approval, DEI and wording", "safety"), sql)
+	d := filters(blank("safety, gates, language", "Content safety, actions that need approval, DEI and wording"+whole, "safety"), sql)
 	notes(d, sql)
 	return with(d,
 		number("Analysed interactions", "Interactions that were looked at, in whole or in part", sql["analysed"], count),

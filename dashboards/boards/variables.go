@@ -4,6 +4,9 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
+// whole says what a range counts, on boards that read the rollups.
+const whole = ". The end of the range is outside; an hour that it begins or ends in, or a day beyond two weeks, is counted whole"
+
 // filters adds the variables that {{scope}} reads.
 func filters(d *builder, sql statements) *builder {
 	for _, v := range [][2]string{{"tenant", "Tenant"}, {"domain", "Domain"}, {"app", "Application"}, {"model", "Model"}} {

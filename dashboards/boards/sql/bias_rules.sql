@@ -1,15 +1,15 @@
 SELECT rule, kind, severity, uniqExact(tenant_id, event_id) AS interactions, count() AS findings
 FROM findings
 WHERE $__conditionalAll(tenant_id IN (${tenant:singlequote}), $tenant)
-  AND event_day >= toDate($__toTime, 'UTC') - 1 AND event_day <= toDate($__toTime, 'UTC')
+  AND event_day >= toDate($__toTime - 1, 'UTC') - 1 AND event_day <= toDate($__toTime - 1, 'UTC')
   AND side = 'output'
   AND (tenant_id, event_id) IN
   (
       SELECT tenant_id, event_id
       FROM audit_current
       WHERE {{scope}}
-          AND event_day >= toDate($__toTime, 'UTC') - 1 AND event_day <= toDate($__toTime, 'UTC')
-          AND sort_ts <= $__toTime
+          AND event_day >= toDate($__toTime - 1, 'UTC') - 1 AND event_day <= toDate($__toTime - 1, 'UTC')
+          AND sort_ts < $__toTime
           AND n_findings > 0
   )
 GROUP BY rule, kind, severity

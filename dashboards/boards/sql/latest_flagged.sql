@@ -4,8 +4,8 @@ SELECT
     action, human_reviewed AS reviewed
 FROM audit_current FINAL
 WHERE {{scope}}
-          AND event_day >= greatest(toDate($__fromTime, 'UTC'), toDate($__toTime, 'UTC') - 6) AND event_day <= toDate($__toTime, 'UTC')
-          AND sort_ts >= $__fromTime AND sort_ts <= $__toTime
+          AND event_day >= greatest(toDate($__fromTime, 'UTC'), toDate($__toTime - 1, 'UTC') - 6) AND event_day <= toDate($__toTime - 1, 'UTC')
+          AND sort_ts >= $__fromTime AND sort_ts < $__toTime
           AND flagged = 1
 ORDER BY sort_ts DESC
 LIMIT 50

@@ -5,6 +5,6 @@ FROM
     FROM (SELECT kind, rule_version, min(first_seen) AS first FROM rule_sets GROUP BY kind, rule_version)
     GROUP BY first
 )
-WHERE first >= $__fromTime AND first <= $__toTime
+WHERE first >= $__fromTime AND first < $__toTime
 ORDER BY time
 LIMIT 100

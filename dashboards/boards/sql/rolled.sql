@@ -3,7 +3,7 @@
         FROM rollup_hourly FINAL
         WHERE {{scope}}
           AND dim IN ({{.Dims}})
-          AND hour >= toStartOfHour($__fromTime) AND hour <= $__toTime
+          AND hour >= toStartOfHour($__fromTime) AND hour < $__toTime
           AND toUnixTimestamp($__toTime) - toUnixTimestamp($__fromTime) <= 1209600{{with .Where}}
           AND ({{.}}){{end}}
         UNION ALL
@@ -11,7 +11,7 @@
         FROM rollup_daily FINAL
         WHERE {{scope}}
           AND dim IN ({{.Dims}})
-          AND day >= toDate($__fromTime, 'UTC') AND day <= toDate($__toTime, 'UTC')
+          AND day >= toDate($__fromTime, 'UTC') AND day <= toDate($__toTime - 1, 'UTC')
           AND toUnixTimestamp($__toTime) - toUnixTimestamp($__fromTime) > 1209600{{with .Where}}
           AND ({{.}}){{end}}
     )
