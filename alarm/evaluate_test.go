@@ -165,6 +165,39 @@ func TestTwoInARow(t *testing.T) {
 	wants(t, drive(spike.history(), policies(t, short24), 30*day, 60*day, nil))
 }
 
+// Cells of other tenants that were not tested, for they are learning or have too little traffic, keep no breach back; those that were do.
+func TestCorrectedOverTestedCells(t *testing.T) {
+	const rise = 40 * day
+	for name, c := range map[string]struct {
+		from, n int // of the others' traffic: the first hour, and how much an hour
+		opens   bool
+	}{
+		"alone":                      {80 * day, 0, true},
+		"others learn":               {rise - 2*day, 8, true},
+		"others have too few for it": {0, 1, true},
+		"others are tested":          {0, 100, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{hours: 44 * day, n: 100, kinds: map[string]func(int) int{sex: usual(rise, 2)}}
+			h := w.history()
+			for i := range 1000 {
+				tenant := fmt.Sprintf("other-%04d", i)
+				for hour := c.from; hour < w.hours; hour++ {
+					h.Analysed(tenant, audit.HR, "r1", at(hour), uint64(c.n), 0)
+					h.Received(tenant, audit.HR, at(hour), int64(c.n), int64(c.n))
+				}
+				if c.from < w.hours {
+					h.Found(Cell{tenant, audit.HR, sex}, "r1", at(c.from), 1, 0)
+				}
+			}
+			got := Evaluate(Input{History: h, Policies: policies(t, short24), At: at(rise + 18)})
+			if opens := len(got.Transitions) == 1 && got.Transitions[0].Tenant == "acme"; opens != c.opens {
+				t.Errorf("opened %v, want %v; %+v", opens, c.opens, got.Figures)
+			}
+		})
+	}
+}
+
 func TestFloorsOfATicket(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -22,6 +22,7 @@ type judged struct {
 	summed   bool // cumulative sum
 	warns    bool
 	learning bool
+	tested   bool // a window held enough for the binomial test: one of those that the correction is over
 }
 
 // rate is the share of the window.
@@ -113,18 +114,29 @@ func (e *evaluation) judge(to int) []judged {
 		}
 	}
 	e.size = len(list)
-	ps := make([]float64, len(list))
 	for i := range list {
 		j := &list[i]
 		e.test(j, near[[2]string{string(j.Domain), j.Kind}])
-		ps[i] = j.p
+	}
+	correct(list)
+	return list
+}
+
+// correct adjusts the chances of error for their number: of the cells that were tested. One that is learning, or
+// that has too little traffic for a test whatever is found, cannot be false, and must not keep another's breach back.
+func correct(list []judged) {
+	var tested []*judged
+	var ps []float64
+	for i := range list {
+		if j := &list[i]; j.tested {
+			tested, ps = append(tested, j), append(ps, j.p)
+		}
 	}
 	for i, a := range stats.Adjust(ps) {
-		j := &list[i]
+		j := tested[i]
 		j.adjusted = a
 		j.fires = a <= j.policy.Ticket.Q
 	}
-	return list
 }
 
 // baseline counts the cell's own past: with a long gap, so that a slow rise does not become its own
@@ -184,10 +196,11 @@ func (e *evaluation) test(j *judged, near *neighbours) {
 	if p.Ticket.LongWindow == 0 {
 		share = 0
 	}
-	j.p = min(1, p.tail(j.n, j.k, j.baseline)/(1-share))
+	j.p, j.tested = min(1, p.tail(j.n, j.k, j.baseline)/(1-share)), j.n >= p.Ticket.MinN
 	if share > 0 {
 		from := max(j.to-hours(p.Ticket.LongWindow), since)
 		n, k := j.sums.in(from, j.to)
+		j.tested = j.tested || n >= p.Ticket.MinN
 		if long := min(1, p.tail(n, k, j.baseline)/share); long < j.p {
 			j.p, j.from, j.n, j.k = long, from, n, k
 		}
