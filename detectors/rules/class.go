@@ -38,7 +38,9 @@ type Class struct {
 	// Patterns and Unless name the people by lists, so that each pack puts its own in.
 	Patterns []string `yaml:"patterns"`
 	Unless   []string `yaml:"unless,omitempty"`
-	Abusive  bool     `yaml:"abusive,omitempty"`
+	// UnlessHere drops hits that end with it, see [Rule].
+	UnlessHere []string `yaml:"unless_here,omitempty"`
+	Abusive    bool     `yaml:"abusive,omitempty"`
 	// Match and NoMatch may name lists, too: the first item stands in the first sentence, and so on.
 	Match      []string `yaml:"match"`
 	NoMatch    []string `yaml:"no_match"`
@@ -131,6 +133,7 @@ func inherit(p *Pack, r *Rule, where string, lists map[string][]string) []Fault 
 	r.Abusive = r.Abusive || c.Abusive
 	r.Patterns = append(r.Patterns, c.Patterns...)
 	r.Unless = append(r.Unless, c.Unless...)
+	r.UnlessHere = append(r.UnlessHere, c.UnlessHere...)
 	var faults []Fault
 	for _, part := range []struct {
 		field string
