@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/evenhand/evenhand/internal/chconn"
@@ -90,9 +86,8 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 	} else {
 		add("ok", "engine library", lib)
 	}
-	d := dataFolder(s.DataDir)
-	if out = append(out, d); d.State == "bad" {
-		return out
+	for _, f := range mounts(s.folders()) {
+		out = append(out, f.diagnose())
 	}
 	r, running := findRunning(s.DataDir)
 	if !running {
@@ -124,37 +119,8 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 	return out
 }
 
-// dataFolder tells whether 'up' can write to the folder, or make it; it leaves nothing behind.
-func dataFolder(dir string) diagnosis {
-	at := dir // or what is there of it
-	for {
-		if _, err := os.Stat(at); !errors.Is(err, fs.ErrNotExist) || filepath.Dir(at) == at {
-			break
-		}
-		at = filepath.Dir(at)
-	}
-	probe, err := os.CreateTemp(at, ".evenhand-doctor-*")
-	if err != nil {
-		return diagnosis{"bad", "data folder", fmt.Sprintf("%s cannot be written: %v; choose another with --data-dir", dir, errors.Unwrap(err))}
-	}
-	_ = probe.Close()
-	if err := os.Remove(probe.Name()); err != nil {
-		return diagnosis{"bad", "data folder", err.Error()}
-	}
-	made := ""
-	if at != dir {
-		made = "; 'evenhand up' makes it"
-	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(at, &disk); err != nil {
-		return diagnosis{"ok", "data folder", dir + made}
-	}
-	state, free := "ok", int64(disk.Bavail)*int64(disk.Bsize)>>20 //nolint:unconvert // the types differ by platform
-	if free < 2048 {
-		state = "warn"
-	}
-	return diagnosis{state, "data folder", fmt.Sprintf("%s, %d MiB free%s", dir, free, made)}
-}
+// dataFolder looks at one folder as the data folder.
+func dataFolder(dir string) diagnosis { return folder{"data", dir}.diagnose() }
 
 // outside looks at what 'evenhand run' needs.
 func outside(ctx context.Context, s settings) (out []diagnosis) {

@@ -50,7 +50,9 @@ func (st *stack) handler() http.Handler {
 	}
 	mux.Handle("GET /metrics", st.metrics.Handler())
 	mux.Handle("GET /healthz", obs.Healthz())
-	mux.Handle("GET /readyz", obs.Readyz(st.checks()))
+	checks := st.checks()
+	st.metrics.FollowChecks(checks)
+	mux.Handle("GET /readyz", obs.Readyz(checks))
 	if st.remediates() && st.settings.Linear.WebhookSecret != "" {
 		mux.Handle("POST "+linearDoor, st.linearInbox())
 	}
@@ -61,7 +63,7 @@ func (st *stack) handler() http.Handler {
 	return mux
 }
 
-// checks are what must work for this process's roles: a real query and a real fetch.
+// checks are what must work for this process's roles: a real query, a real fetch, and room to write.
 func (st *stack) checks() (cs []obs.Check) {
 	if st.conn != nil {
 		cs = append(cs, obs.Check{Name: "store", Run: func(ctx context.Context) error {
@@ -81,6 +83,9 @@ func (st *stack) checks() (cs []obs.Check) {
 	}
 	if st.producer != nil || len(st.pipelines) > 0 || st.jobs != nil {
 		cs = append(cs, obs.Check{Name: "broker", Run: st.fetchOnce})
+	}
+	if st.engine != nil {
+		cs = append(cs, roomCheck(st.settings.folders()))
 	}
 	return cs
 }

@@ -236,6 +236,10 @@ func (st *stack) startEmbedded(ctx context.Context, lib string) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	st.metrics.FollowBroker(st.broker.Size, st.broker.Cap)
+	for _, f := range s.folders() {
+		st.metrics.FollowDisk(f.name, f.free)
+	}
 	st.kafka.Brokers = []string{st.broker.Addr()}
 	st.chconfig = st.engine.Config(engine.Writer)
 	return nil

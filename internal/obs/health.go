@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // Check is one thing that must work before traffic comes: a real query, a real fetch.
@@ -22,38 +24,50 @@ func Healthz() http.Handler {
 	})
 }
 
+// checksEnd bounds all checks together.
+const checksEnd = 2 * time.Second
+
+type checked struct {
+	Status string `json:"status"`
+	Error  string `json:"error,omitempty"`
+	MS     int64  `json:"ms"`
+}
+
+func (c checked) ok() bool { return c.Status == "ok" }
+
+// runChecks runs all at once, each bounded by [checksEnd]; the results stand in the order of the checks.
+func runChecks(ctx context.Context, checks []Check) []checked {
+	ctx, cancel := context.WithTimeout(ctx, checksEnd)
+	defer cancel()
+	results := make([]checked, len(checks))
+	var wg sync.WaitGroup
+	for i, c := range checks {
+		wg.Go(func() {
+			start := time.Now()
+			results[i] = checked{Status: "ok"}
+			if err := c.Run(ctx); err != nil {
+				results[i] = checked{Status: "failed", Error: err.Error()}
+			}
+			results[i].MS = time.Since(start).Milliseconds()
+		})
+	}
+	wg.Wait()
+	return results
+}
+
 // Readyz runs all checks at once, each bounded by two seconds, and answers 200 when all passed, else
 // 503; the body says which did not and why.
 func Readyz(checks []Check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
-		defer cancel()
-		type result struct {
-			Status string `json:"status"`
-			Error  string `json:"error,omitempty"`
-			MS     int64  `json:"ms"`
-		}
-		results := make([]result, len(checks))
-		var wg sync.WaitGroup
-		for i, c := range checks {
-			wg.Go(func() {
-				start := time.Now()
-				results[i] = result{Status: "ok"}
-				if err := c.Run(ctx); err != nil {
-					results[i] = result{Status: "failed", Error: err.Error()}
-				}
-				results[i].MS = time.Since(start).Milliseconds()
-			})
-		}
-		wg.Wait()
+		results := runChecks(r.Context(), checks)
 		body := struct {
-			Status string            `json:"status"`
-			Checks map[string]result `json:"checks"`
-		}{"ready", map[string]result{}}
+			Status string             `json:"status"`
+			Checks map[string]checked `json:"checks"`
+		}{"ready", map[string]checked{}}
 		code := http.StatusOK
 		for i, c := range checks {
 			body.Checks[c.Name] = results[i]
-			if results[i].Status != "ok" {
+			if !results[i].ok() {
 				body.Status, code = "not ready", http.StatusServiceUnavailable
 			}
 		}
@@ -61,4 +75,26 @@ func Readyz(checks []Check) http.Handler {
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(body)
 	})
+}
+
+// FollowChecks shows what /readyz would say, asked anew at each scrape, so that an alert rule can tell of it. Call it once.
+func (m *Metrics) FollowChecks(checks []Check) {
+	m.registry.MustRegister(readiness{checks, prometheus.NewDesc("evenhand_ready", "1 where a check of /readyz passes, 0 where it fails, by check.", []string{"check"}, nil)})
+}
+
+type readiness struct {
+	checks []Check
+	desc   *prometheus.Desc
+}
+
+func (r readiness) Describe(to chan<- *prometheus.Desc) { to <- r.desc }
+
+func (r readiness) Collect(to chan<- prometheus.Metric) {
+	for i, c := range runChecks(context.Background(), r.checks) {
+		value := 0.0
+		if c.ok() {
+			value = 1
+		}
+		to <- prometheus.MustNewConstMetric(r.desc, prometheus.GaugeValue, value, r.checks[i].Name)
+	}
 }

@@ -119,6 +119,21 @@ func (m *Metrics) Follow(progress func() pipeline.Progress) {
 	})
 }
 
+// FollowDisk shows how many bytes the file system of a folder has free, read anew at each scrape. Call it once a folder.
+func (m *Metrics) FollowDisk(folder string, free func() int64) {
+	m.gauge("disk_free_bytes", "Bytes that may still be written to the file system of a folder of 'evenhand up'.", prometheus.Labels{"folder": folder}, free)
+}
+
+// FollowBroker shows how full the embedded broker's log of interactions is, in bytes, read anew at each scrape. Call it once.
+func (m *Metrics) FollowBroker(size, limit func() int64) {
+	m.gauge("broker_log_bytes", "Bytes of llm.interactions in the embedded broker.", nil, size)
+	m.gauge("broker_cap_bytes", "Bytes of llm.interactions at which the embedded broker refuses producers.", nil, limit)
+}
+
+func (m *Metrics) gauge(name, help string, labels prometheus.Labels, value func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "evenhand_" + name, Help: help, ConstLabels: labels}, func() float64 { return float64(value()) }))
+}
+
 // Answers is how often an encoder of the classifier has answered in one way.
 type Answers struct {
 	Encoder, How string
