@@ -121,6 +121,10 @@ func TestFigures(t *testing.T) {
 		Coverage struct {
 			From, To         string
 			Analysed, Failed int
+			Received         int
+			Pending          int
+			Abandoned        int
+			WithoutResponse  int
 			WithoutContent   int
 			OtherLanguages   int
 			Rejected         int
@@ -145,9 +149,11 @@ func TestFigures(t *testing.T) {
 			SeverityLevel int
 		}
 	}
-	f.get(admin, `{ coverage { from to analysed failed withoutContent otherLanguages rejected share } empty: coverage(from: "2021-01-01T00:00:00Z", to: "2021-01-02T00:00:00Z") { share } biasTaxonomy { id biasKey severityLevel } }`, "", &got)
+	f.get(admin, `{ coverage { from to received analysed failed pending abandoned withoutResponse withoutContent otherLanguages rejected share } empty: coverage(from: "2021-01-01T00:00:00Z", to: "2021-01-02T00:00:00Z") { share } biasTaxonomy { id biasKey severityLevel } }`, "", &got)
 	if c := got.Coverage; c.Analysed != analysed || c.Failed != failed || *c.Share != float64(analysed)/70 || c.To <= c.From || got.Empty.Share != nil {
 		t.Errorf("coverage %+v of %d, %d failed", c, analysed, failed)
+	} else if c.Received != c.Analysed+c.Failed+c.Pending+c.Abandoned+c.WithoutResponse+c.WithoutContent {
+		t.Errorf("coverage %+v does not add up", c)
 	}
 	if len(got.BiasTaxonomy) < 16 {
 		t.Errorf("%d keys in the taxonomy", len(got.BiasTaxonomy))

@@ -98,8 +98,8 @@ func NewDecoder(o Options) *Decoder {
 
 // domainOf gives the domain of a name: the decoder's of none, and General of one that is not known.
 func (d *Decoder) domainOf(given string) (domain audit.Domain, known bool) {
-	switch named := audit.Domain(strings.ToLower(given)); {
-	case given == "":
+	switch named := audit.Domain(strings.ToLower(strings.TrimSpace(given))); {
+	case named == "":
 		return d.domain, true
 	case named.Known():
 		return named, true

@@ -93,14 +93,18 @@ type ComplexityRoot struct {
 	}
 
 	Coverage struct {
-		Analysed       func(childComplexity int) int
-		Failed         func(childComplexity int) int
-		From           func(childComplexity int) int
-		OtherLanguages func(childComplexity int) int
-		Rejected       func(childComplexity int) int
-		Share          func(childComplexity int) int
-		To             func(childComplexity int) int
-		WithoutContent func(childComplexity int) int
+		Abandoned       func(childComplexity int) int
+		Analysed        func(childComplexity int) int
+		Failed          func(childComplexity int) int
+		From            func(childComplexity int) int
+		OtherLanguages  func(childComplexity int) int
+		Pending         func(childComplexity int) int
+		Received        func(childComplexity int) int
+		Rejected        func(childComplexity int) int
+		Share           func(childComplexity int) int
+		To              func(childComplexity int) int
+		WithoutContent  func(childComplexity int) int
+		WithoutResponse func(childComplexity int) int
 	}
 
 	Feedback struct {
@@ -637,6 +641,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.BreachTransition.State(childComplexity), true
 
+	case "Coverage.abandoned":
+		if e.ComplexityRoot.Coverage.Abandoned == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Coverage.Abandoned(childComplexity), true
 	case "Coverage.analysed":
 		if e.ComplexityRoot.Coverage.Analysed == nil {
 			break
@@ -661,6 +671,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Coverage.OtherLanguages(childComplexity), true
+	case "Coverage.pending":
+		if e.ComplexityRoot.Coverage.Pending == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Coverage.Pending(childComplexity), true
+	case "Coverage.received":
+		if e.ComplexityRoot.Coverage.Received == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Coverage.Received(childComplexity), true
 	case "Coverage.rejected":
 		if e.ComplexityRoot.Coverage.Rejected == nil {
 			break
@@ -685,6 +707,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Coverage.WithoutContent(childComplexity), true
+	case "Coverage.withoutResponse":
+		if e.ComplexityRoot.Coverage.WithoutResponse == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Coverage.WithoutResponse(childComplexity), true
 
 	case "Feedback.at":
 		if e.ComplexityRoot.Feedback.At == nil {
@@ -2493,17 +2521,27 @@ type TrendPoint {
   upper: Float
 }
 
+"What was analysed in a window, and what was not."
 type Coverage {
   from: DateTime!
   to: DateTime!
+  "Interactions stored: analysed, failed, pending, abandoned, without response and without content."
+  received: Int!
   analysed: Int!
   failed: Int!
+  "Whose analysis is not done yet."
+  pending: Int!
+  "Whose analysis failed until it was given up."
+  abandoned: Int!
+  "Calls that brought no response, such as a provider's errors: their prompts were looked at."
+  withoutResponse: Int!
+  "Told without texts: nothing was looked at."
   withoutContent: Int!
   "Of analysed: responses in languages that the detectors have not learnt, so that bias and harm in them go unseen."
   otherLanguages: Int!
   "Messages that could not become interactions, by their time at the broker."
   rejected: Int!
-  "Share of interactions with content that were analysed; null when there were none."
+  "Share of interactions with a response that were analysed, so of received without withoutResponse and withoutContent; null when there were none."
   share: Float
 }
 
@@ -4422,6 +4460,35 @@ func (ec *executionContext) fieldContext_Coverage_to(_ context.Context, field gr
 	return fc, nil
 }
 
+func (ec *executionContext) _Coverage_received(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Coverage_received,
+		func(ctx context.Context) (any, error) {
+			return obj.Received, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Coverage_received(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Coverage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Coverage_analysed(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4468,6 +4535,93 @@ func (ec *executionContext) _Coverage_failed(ctx context.Context, field graphql.
 }
 
 func (ec *executionContext) fieldContext_Coverage_failed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Coverage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Coverage_pending(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Coverage_pending,
+		func(ctx context.Context) (any, error) {
+			return obj.Pending, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Coverage_pending(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Coverage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Coverage_abandoned(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Coverage_abandoned,
+		func(ctx context.Context) (any, error) {
+			return obj.Abandoned, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Coverage_abandoned(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Coverage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Coverage_withoutResponse(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Coverage_withoutResponse,
+		func(ctx context.Context) (any, error) {
+			return obj.WithoutResponse, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Coverage_withoutResponse(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Coverage",
 		Field:      field,
@@ -10073,10 +10227,18 @@ func (ec *executionContext) fieldContext_Query_coverage(ctx context.Context, fie
 				return ec.fieldContext_Coverage_from(ctx, field)
 			case "to":
 				return ec.fieldContext_Coverage_to(ctx, field)
+			case "received":
+				return ec.fieldContext_Coverage_received(ctx, field)
 			case "analysed":
 				return ec.fieldContext_Coverage_analysed(ctx, field)
 			case "failed":
 				return ec.fieldContext_Coverage_failed(ctx, field)
+			case "pending":
+				return ec.fieldContext_Coverage_pending(ctx, field)
+			case "abandoned":
+				return ec.fieldContext_Coverage_abandoned(ctx, field)
+			case "withoutResponse":
+				return ec.fieldContext_Coverage_withoutResponse(ctx, field)
 			case "withoutContent":
 				return ec.fieldContext_Coverage_withoutContent(ctx, field)
 			case "otherLanguages":
@@ -14749,6 +14911,11 @@ func (ec *executionContext) _Coverage(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "received":
+			out.Values[i] = ec._Coverage_received(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "analysed":
 			out.Values[i] = ec._Coverage_analysed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -14756,6 +14923,21 @@ func (ec *executionContext) _Coverage(ctx context.Context, sel ast.SelectionSet,
 			}
 		case "failed":
 			out.Values[i] = ec._Coverage_failed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pending":
+			out.Values[i] = ec._Coverage_pending(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "abandoned":
+			out.Values[i] = ec._Coverage_abandoned(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "withoutResponse":
+			out.Values[i] = ec._Coverage_withoutResponse(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

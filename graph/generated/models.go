@@ -49,17 +49,27 @@ type BreachConnection struct {
 	PageInfo *PageInfo       `json:"pageInfo"`
 }
 
+// What was analysed in a window, and what was not.
 type Coverage struct {
-	From           time.Time `json:"from"`
-	To             time.Time `json:"to"`
-	Analysed       int       `json:"analysed"`
-	Failed         int       `json:"failed"`
-	WithoutContent int       `json:"withoutContent"`
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// Interactions stored: analysed, failed, pending, abandoned, without response and without content.
+	Received int `json:"received"`
+	Analysed int `json:"analysed"`
+	Failed   int `json:"failed"`
+	// Whose analysis is not done yet.
+	Pending int `json:"pending"`
+	// Whose analysis failed until it was given up.
+	Abandoned int `json:"abandoned"`
+	// Calls that brought no response, such as a provider's errors: their prompts were looked at.
+	WithoutResponse int `json:"withoutResponse"`
+	// Told without texts: nothing was looked at.
+	WithoutContent int `json:"withoutContent"`
 	// Of analysed: responses in languages that the detectors have not learnt, so that bias and harm in them go unseen.
 	OtherLanguages int `json:"otherLanguages"`
 	// Messages that could not become interactions, by their time at the broker.
 	Rejected int `json:"rejected"`
-	// Share of interactions with content that were analysed; null when there were none.
+	// Share of interactions with a response that were analysed, so of received without withoutResponse and withoutContent; null when there were none.
 	Share *float64 `json:"share,omitempty"`
 }
 
