@@ -139,6 +139,10 @@ func TestClients(t *testing.T) {
 		{"curl", "", "sh curl.sh", `"accepted":1`, pair("curl", "4bf92f3577b34da6a3ce929d0e0e473a", nil)},
 		{"openai through the gateway", "otel", "python gateway.py", cleanAnswer + "\n" + cleanAnswer + "\nevenhand_blocked BiasDetectedError\nevenhand_blocked BiasDetectedError\n",
 			append(pair("gateway", anyTrace, blocked), pair("gateway", anyTrace, blocked)...)},
+		{"LangChain.js through the gateway", "node", "node langchain.mjs", cleanAnswer + "\nevenhand_blocked BiasDetectedError\n", pair("langchain-js", anyTrace, blocked)},
+		{"Vercel AI SDK through the gateway", "vercel-ai-6", "node ai-gateway.mjs", cleanAnswer + "\nevenhand_blocked\n", pair("vercel-ai-gateway", anyTrace, blocked)},
+		{"Langfuse in Node", "node", "LANGFUSE_BASE_URL=$EVENHAND_URL LANGFUSE_PUBLIC_KEY=pk-anything LANGFUSE_SECRET_KEY=$EVENHAND_KEY node langfuse.mjs", said, pair("langfuse-js", anyTrace, noProvider)},
+		{"Kafka from Node", "node", "node kafka.mjs", said, pair("kafkajs", "4bf92f3577b34da6a3ce929d0e0e473d", nil)},
 		{"openai in Node through the gateway", "vercel-ai-6", "node gateway.mjs", cleanAnswer + "\nevenhand_blocked BiasDetectedError\n", pair("gateway-node", anyTrace, blocked)},
 	}
 	want := 0 // rows of the clients that -run chose
