@@ -92,6 +92,8 @@ type stack struct {
 	listener  net.Listener
 	stopping  context.Context // ends as soon as the doors are being shut
 	server    *http.Server
+	endBegan  time.Time // zero until a signal came, or a part failed
+	gaveUp    []string  // what the end did not let finish
 }
 
 func (st *stack) has(role string) bool { return slices.Contains(st.roles, role) }
@@ -248,14 +250,8 @@ func (st *stack) startEmbedded(ctx context.Context, lib string) error {
 // connect prepares topics and tables and builds producer, pipeline and jobs.
 func (st *stack) connect(ctx context.Context) error {
 	s := st.settings
-	var g errgroup.Group
-	g.Go(func() error {
-		done, err := kafkaconn.Ensure(ctx, st.kafka, s.topics(), s.Kafka.Replication)
-		for _, w := range done.Warnings {
-			st.log.Warn("a topic is not as it should be", "mend", w)
-		}
-		return err
-	})
+	g, gctx := errgroup.WithContext(ctx) // a fault of the store is not waited with; a migration that began is not broken off
+	g.Go(func() error { return st.ensureTopics(gctx) })
 	if st.stores() {
 		g.Go(func() error { return migrateStore(ctx, st.chconfig, s.schema(st.engine != nil)) })
 	}
@@ -378,6 +374,7 @@ func (st *stack) serve(ctx context.Context) error {
 	})
 	g.Go(func() error {
 		<-gctx.Done()
+		st.sayEnding(ctx, gctx)
 		return st.shut(context.WithoutCancel(gctx))
 	})
 	for _, p := range st.pipelines {
@@ -404,10 +401,34 @@ func (st *stack) serve(ctx context.Context) error {
 	if st.settings.Rules.Dir != "" {
 		g.Go(func() error { st.followRules(gctx); return nil })
 	}
-	return g.Wait()
+	err := g.Wait()
+	if err != nil {
+		st.gaveUp = append(st.gaveUp, err.Error())
+	}
+	return err
 }
 
-// close releases what start opened, in reverse order; it is safe on a half-started stack.
+// sayEnding tells that the process ends, and why.
+func (st *stack) sayEnding(ctx, gctx context.Context) {
+	st.endBegan = time.Now()
+	if ctx.Err() != nil {
+		st.log.Info("stopping: doors close, what was taken is finished", "why", context.Cause(ctx).Error())
+		return
+	}
+	st.log.Error("stopping, for a part of the process failed: doors close, what was taken is finished", "error", context.Cause(gctx).Error())
+}
+
+// sayEnded tells how the end went.
+func (st *stack) sayEnded() {
+	switch took := time.Since(st.endBegan).Round(time.Millisecond).String(); {
+	case st.endBegan.IsZero(): // it never served
+	case len(st.gaveUp) == 0:
+		st.log.Info("stopped: all that was taken is finished", "took", took)
+	default:
+		st.log.Warn("stopped: not all that was taken could be finished", "given_up", st.gaveUp, "took", took)
+	}
+}
+
 // How long requests may take to end when the process does; then calls of models are ended, which may take longer, and have a little
 // time to be recorded.
 const (
@@ -435,12 +456,15 @@ func (st *stack) shut(ctx context.Context) error {
 	return err
 }
 
+// close releases what start opened, in reverse order; it is safe on a half-started stack.
 func (st *stack) close(ctx context.Context) {
+	defer st.sayEnded()
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
 	warn := func(what string, err error) {
 		if err != nil {
 			st.log.Warn("close failed", "what", what, "error", err)
+			st.gaveUp = append(st.gaveUp, what)
 		}
 	}
 	if st.hup != nil {
