@@ -190,11 +190,16 @@ func (b *Broker) open(ctx context.Context) error {
 	return nil
 }
 
-// versions are those of the protocol that the broker takes: all but producing by topic id, where kfake panics over two
-// ids that it does not know.
+// versions are those of the protocol that the broker takes: all but
+//
+//   - producing by topic id, where kfake panics over two ids that it does not know;
+//   - DescribeTopicPartitions, and what CreateTopics answers from version 5 on: kfake sends null for arrays that Java's
+//     AdminClient reads without looking. Without them it asks for Metadata, and for version 4.
 func versions() *kversion.Versions {
 	v := kversion.Stable()
 	v.SetMaxKeyVersion(int16(kmsg.Produce), 12)
+	v.SetMaxKeyVersion(int16(kmsg.DescribeTopicPartitions), -1)
+	v.SetMaxKeyVersion(int16(kmsg.CreateTopics), 4)
 	return v
 }
 

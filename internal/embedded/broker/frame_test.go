@@ -75,6 +75,67 @@ func TestProduceToUnknownTopicIDs(t *testing.T) {
 	}
 }
 
+// ask sends a request and reads its answer as a client does.
+func ask(t *testing.T, b *Broker, req kmsg.Request) kmsg.Response {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := conn.Write(kmsg.NewRequestFormatter().AppendRequest(nil, req, 1)); err != nil {
+		t.Fatal(err)
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(conn, size[:]); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, binary.BigEndian.Uint32(size[:]))
+	if _, err := io.ReadFull(conn, answer); err != nil {
+		t.Fatal(err)
+	}
+	resp := req.ResponseKind()
+	if err := resp.ReadFrom(answer[4:]); err != nil { // behind the correlation id; no version here has a flexible header
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// TestAnswersHoldNoNullArrays: Java's AdminClient (kafka-topics.sh, Spring's KafkaAdmin) ends over arrays that are null. It
+// takes the greatest version that is offered.
+func TestAnswersHoldNoNullArrays(t *testing.T) {
+	b := start(t, oneOf(t.TempDir()))
+	offered := map[int16]int16{}
+	for _, k := range ask(t, b, kmsg.NewPtrApiVersionsRequest()).(*kmsg.ApiVersionsResponse).ApiKeys {
+		offered[k.ApiKey] = k.MaxVersion
+	}
+	if v, ok := offered[int16(kmsg.DescribeTopicPartitions)]; ok {
+		t.Errorf("DescribeTopicPartitions is offered up to version %d: the eligible leaders in its answers are null", v)
+	}
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.SetVersion(offered[int16(kmsg.CreateTopics)])
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "mine", 2, 1
+	req.Topics = append(req.Topics, topic)
+	if req.IsFlexible() {
+		t.Fatalf("CreateTopics is offered up to version %d: the settings in its answers are null", req.GetVersion())
+	}
+	resp := ask(t, b, req).(*kmsg.CreateTopicsResponse)
+	if len(resp.Topics) != 1 || resp.Topics[0].Topic != "mine" || resp.Topics[0].ErrorCode != 0 {
+		t.Fatalf("%+v", resp)
+	}
+	meta := kmsg.NewPtrMetadataRequest()
+	meta.SetVersion(8)
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = kmsg.StringPtr("mine")
+	meta.Topics = append(meta.Topics, asked)
+	for _, p := range ask(t, b, meta).(*kmsg.MetadataResponse).Topics[0].Partitions {
+		if p.Replicas == nil || p.ISR == nil {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
 // said is a connection on which a client said something and hung up.
 type said struct {
 	net.Conn
