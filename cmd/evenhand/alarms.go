@@ -174,7 +174,7 @@ func printBreaches(out io.Writer, list []audit.Breach, asJSON, ids bool) error {
 		if ids {
 			name = b.ID.String()
 		}
-		kind := b.Kind
+		kind := inLine(b.Kind)
 		if kind == "" {
 			kind = "any bias"
 		}

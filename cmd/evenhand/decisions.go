@@ -158,7 +158,7 @@ func printDecisions(out io.Writer, list []arbiter.Listed, asJSON bool) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tSEQ\tDECIDED\tBY\tVALUE")
 	for _, d := range list {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", d.Key, d.Seq, d.Time.Format("2006-01-02 15:04:05.000"), d.Proposer, cut(string(d.Value), 80))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", inLine(d.Key), d.Seq, d.Time.Format("2006-01-02 15:04:05.000"), inLine(d.Proposer), inLine(cut(string(d.Value), 80)))
 	}
 	return t.Flush()
 }

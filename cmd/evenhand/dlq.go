@@ -178,7 +178,7 @@ func printRejected(out io.Writer, counts []store.RejectedCount, rows []store.Rej
 	fmt.Fprintln(t, "TIME\tPLACE\tTENANT\tBYTES\tREASON\tDETAIL")
 	for i := range rows {
 		r := &rows[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Time.Format(time.RFC3339), placeOf(r), orDash(r.Tenant), r.Bytes, r.Reason, cut(r.Detail, 100))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Time.Format(time.RFC3339), placeOf(r), inLine(orDash(r.Tenant)), r.Bytes, r.Reason, inLine(cut(r.Detail, 100)))
 	}
 	_ = t.Flush()
 }
@@ -303,9 +303,9 @@ func (x *shownRejected) print(out io.Writer) error {
 		line("epoch", x.Epoch)
 	}
 	line("time", x.Time.Format(time.RFC3339Nano))
-	line("tenant", orDash(x.Tenant))
+	line("tenant", inLine(orDash(x.Tenant)))
 	line("reason", x.Reason)
-	line("detail", x.Detail)
+	line("detail", inLine(x.Detail))
 	line("bytes", x.Bytes)
 	line("id without one", x.EventID)
 	line("text", x.TextState)

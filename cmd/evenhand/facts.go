@@ -103,7 +103,7 @@ func (cmd *taxonomyListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "KEY\tSEVERITY\tDESCRIPTION")
 	for _, e := range list {
-		fmt.Fprintf(t, "%s\t%d\t%s\n", e.Key, e.Severity, e.Description)
+		fmt.Fprintf(t, "%s\t%d\t%s\n", inLine(e.Key), e.Severity, inLine(e.Description))
 	}
 	return t.Flush()
 }

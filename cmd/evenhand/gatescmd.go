@@ -121,10 +121,10 @@ func printGate(out io.Writer, g *gates.Gate) {
 		matched = fmt.Sprintf("%q", cut(*g.Request.MatchedText, 60))
 	}
 	if g.Decision != nil {
-		by = g.Decision.By
+		by = inLine(g.Decision.By)
 	}
 	const stamp = "2006-01-02 15:04:05"
-	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, g.Opened.Format(stamp), g.Expires.Format(stamp), g.Request.Rule.ID, matched, by)
+	fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", g.ID, inLine(g.State), g.Opened.Format(stamp), g.Expires.Format(stamp), inLine(g.Request.Rule.ID), matched, by)
 }
 
 type gatesShowCmd struct {
@@ -153,13 +153,13 @@ func (cmd *gatesShowCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	return nil
 }
 
-// explainGate prints all of a gate.
+// explainGate prints all of a gate. Most of it was chosen by whoever made the call, and decides what is approved here.
 func explainGate(out io.Writer, g *gates.Gate) {
-	fmt.Fprintf(out, "gate %s of tenant %s: %s\n", g.ID, g.Tenant, g.State)
+	fmt.Fprintf(out, "gate %s of tenant %s: %s\n", g.ID, inLine(g.Tenant), inLine(g.State))
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(t, "  %s\t%s\n", name, value)
+			fmt.Fprintf(t, "  %s\t%s\n", inLine(name), inLine(value))
 		}
 	}
 	for _, m := range g.Request.Rules {

@@ -175,12 +175,12 @@ func (cmd *judgeCmd) stored(ctx context.Context, c *cli) (string, error) {
 
 // print writes a verdict for people.
 func (cmd *judgeCmd) print(out io.Writer, v *compliance.Verdict) {
-	fmt.Fprintf(out, "%s (confidence %.2f): %s\n", v.Overall.Assessment, v.Overall.Confidence, v.Overall.Summary)
-	fmt.Fprintf(out, "  bias       %5.1f  %s\n  dei        %5.1f  %s (100 is best)\n  offensive  %5.1f  %s\n", v.Bias.Score, v.Bias.Risk, v.DEI.Score, v.DEI.Risk, v.Offensive.Score, v.Offensive.Severity)
+	fmt.Fprintf(out, "%s (confidence %.2f): %s\n", inLine(v.Overall.Assessment), v.Overall.Confidence, inLine(v.Overall.Summary))
+	fmt.Fprintf(out, "  bias       %5.1f  %s\n  dei        %5.1f  %s (100 is best)\n  offensive  %5.1f  %s\n", v.Bias.Score, inLine(v.Bias.Risk), v.DEI.Score, inLine(v.DEI.Risk), v.Offensive.Score, inLine(v.Offensive.Severity))
 	line := func(what, excerpt string, at compliance.Span, why string) {
-		fmt.Fprintf(out, "  %-34s [%d,%d)  %q\n", what, at[0], at[1], excerpt)
+		fmt.Fprintf(out, "  %-34s [%d,%d)  %q\n", inLine(what), at[0], at[1], excerpt)
 		if cmd.Explain && why != "" {
-			fmt.Fprintf(out, "      %s\n", why)
+			fmt.Fprintf(out, "      %s\n", inLine(why))
 		}
 	}
 	for _, f := range v.Bias.Findings {
@@ -203,6 +203,6 @@ func (cmd *judgeCmd) print(out io.Writer, v *compliance.Verdict) {
 		fmt.Fprintf(out, "  instead of %q: %q\n", r.OriginalExcerpt, r.SuggestedRewrite)
 	}
 	for _, flag := range v.RedFlags {
-		fmt.Fprintf(out, "  red flag: %s\n", flag)
+		fmt.Fprintf(out, "  red flag: %s\n", inLine(flag))
 	}
 }

@@ -132,7 +132,7 @@ func (cmd *keyListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			if !k.Revoked.IsZero() {
 				revoked = k.Revoked.Format("2006-01-02 15:04") + " by " + k.RevBy
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Tenant, k.Name, scopesOf(k), k.Created.Format("2006-01-02 15:04"), k.By, expires, revoked)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Tenant, inLine(k.Name), scopesOf(k), k.Created.Format("2006-01-02 15:04"), k.By, expires, revoked)
 		}
 		return w.Flush()
 	})

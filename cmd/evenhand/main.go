@@ -142,6 +142,7 @@ func age(s string) (time.Duration, error) {
 func run(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	out = guarded(out)
 	context.AfterFunc(ctx, stop) // the second Ctrl-C ends at once
 	var c cli
 	exited := -1
@@ -176,7 +177,7 @@ func run(args []string, in io.Reader, out, errw io.Writer) int {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return 130
 	}
-	fmt.Fprintln(errw, "evenhand:", err)
+	fmt.Fprintln(errw, "evenhand:", inLines(err.Error())) // a server's answer may be in it
 	var bad *settingsError
 	if errors.As(err, &bad) {
 		return 2

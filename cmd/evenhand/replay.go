@@ -131,19 +131,19 @@ func printReplay(out io.Writer, res *mend.Result) {
 		if r.Score != nil {
 			score = " " + r.Score.String()
 		}
-		fmt.Fprintf(out, "round %d: %s%s%s\n", r.Round, r.Outcome, score, kept)
+		fmt.Fprintf(out, "round %d: %s%s%s\n", r.Round, inLine(r.Outcome), score, kept)
 		if r.ID != nil {
 			fmt.Fprintf(out, "  interaction %s\n", r.ID)
 		}
 		for _, n := range r.Notes {
-			fmt.Fprintf(out, "  %s: %q\n", n.Issue, n.Excerpt)
+			fmt.Fprintf(out, "  %s: %q\n", inLine(n.Issue), n.Excerpt)
 		}
 		if r.Error != "" {
-			fmt.Fprintf(out, "  %s\n", r.Error)
+			fmt.Fprintf(out, "  %s\n", inLine(r.Error))
 		}
 	}
-	fmt.Fprintf(out, "\n%s\n\n", res.Response)
-	fmt.Fprintf(out, "ended: %s; mended: %t; %d tokens in, %d out, %.6f USD\n", res.Stop, res.Mended, res.Input, res.Output, res.CostUSD)
+	fmt.Fprintf(out, "\n%s\n\n", inLines(res.Response))
+	fmt.Fprintf(out, "ended: %s; mended: %t; %d tokens in, %d out, %.6f USD\n", inLine(res.Stop), res.Mended, res.Input, res.Output, res.CostUSD)
 }
 
 type replayStatsCmd struct {

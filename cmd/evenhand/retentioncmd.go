@@ -315,7 +315,7 @@ func (cmd *holdListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			if !h.Active() {
 				released = h.ReleasedAt.Format(time.DateOnly) + " by " + h.ReleasedBy
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", h.ID, h.Tenant, names, h.Reason, h.At.Format(time.DateOnly), h.By, h.Texts, released)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", h.ID, h.Tenant, names, inLine(h.Reason), h.At.Format(time.DateOnly), h.By, h.Texts, released)
 		}
 		return t.Flush()
 	})
@@ -439,7 +439,7 @@ func (cmd *erasuresCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "ERASURE\tTENANT\tREASON\tAT\tBY")
 		for _, e := range list {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, e.Reason, e.At.Format(time.RFC3339), e.By)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, inLine(e.Reason), e.At.Format(time.RFC3339), e.By)
 		}
 		return t.Flush()
 	})

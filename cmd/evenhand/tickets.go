@@ -93,7 +93,7 @@ func printTickets(out io.Writer, list []remediation.Entry, asJSON bool) error {
 		if e.State != remediation.Sent {
 			says = cmp.Or(e.Detail, says)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", e.ID, e.Target, e.Action, e.Seq, e.State, e.Attempts, e.Created.Format("2006-01-02 15:04:05"), cmp.Or(e.Key, "-"), e.Breach, cut(says, 60))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", e.ID, e.Target, e.Action, e.Seq, e.State, e.Attempts, e.Created.Format("2006-01-02 15:04:05"), inLine(cmp.Or(e.Key, "-")), e.Breach, inLine(cut(says, 60)))
 	}
 	return t.Flush()
 }
@@ -135,20 +135,20 @@ func (cmd *ticketsShowCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 }
 
 func printTicket(out io.Writer, e *remediation.Entry) {
-	fmt.Fprintf(out, "%s %s to %s: %s", e.Action, e.ID, e.Target, e.State)
+	fmt.Fprintf(out, "%s %s to %s: %s", inLine(e.Action), e.ID, inLine(e.Target), inLine(e.State))
 	if e.Key != "" {
-		fmt.Fprintf(out, " as %s", e.Key)
+		fmt.Fprintf(out, " as %s", inLine(e.Key))
 	}
 	if e.Link != "" {
-		fmt.Fprintf(out, "  %s", e.Link)
+		fmt.Fprintf(out, "  %s", inLine(e.Link))
 	}
 	if e.State != remediation.Sent && e.Detail != "" {
-		fmt.Fprintf(out, ", %d attempts, %s: %s", e.Attempts, e.Class, e.Detail)
+		fmt.Fprintf(out, ", %d attempts, %s: %s", e.Attempts, inLine(e.Class), inLine(e.Detail))
 	}
 	fmt.Fprintln(out)
 	for _, s := range []string{e.Title, e.URL, e.Body} {
 		if s != "" {
-			fmt.Fprintf(out, "\n%s\n", s)
+			fmt.Fprintf(out, "\n%s\n", inLines(s))
 		}
 	}
 	fmt.Fprintln(out, "--")
