@@ -217,7 +217,7 @@ func (c *Client) send(ctx context.Context, q Request, d dialect) (*Answer, *faul
 	}
 	choice := said.Choices[0]
 	a := &Answer{
-		Text: choice.Message.Content, Refusal: choice.Message.Refusal, Model: cmp.Or(said.Model, q.Model), Finish: choice.FinishReason, Form: d.form(q),
+		Text: choice.Message.Content, Refusal: choice.Message.Refusal, Model: named(said.Model, q.Model), Finish: choice.FinishReason, Form: d.form(q),
 		Usage: Usage{Input: count(said.Usage.PromptTokens), Output: count(said.Usage.CompletionTokens)},
 	}
 	if c.price != nil && a.Usage != (Usage{}) {
@@ -226,6 +226,14 @@ func (c *Client) send(ctx context.Context, q Request, d dialect) (*Answer, *faul
 		}
 	}
 	return a, nil
+}
+
+// named is the model as the server names it, which adds dates and variants; what is no model's name is not kept, for it goes into findings.
+func named(said, asked string) string {
+	if modelFault(said) != "" {
+		return asked
+	}
+	return said
 }
 
 // count keeps a server's figure within reason.

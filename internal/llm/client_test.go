@@ -418,6 +418,20 @@ func TestPricesAndMetrics(t *testing.T) {
 	})
 }
 
+func TestAServersNameOfTheModelIsAName(t *testing.T) {
+	names := map[string]string{
+		"m-2026-01-01": "m-2026-01-01", "meta-llama/Llama-3.1:free": "meta-llama/Llama-3.1:free", "": "m", "a b": "m", strings.Repeat("x", 201): "m", "..": "m",
+		"m\x1b[2J": "m", "m\u009b2J": "m", "m\u202e": "m", "m\n": "m",
+	}
+	for said, want := range names {
+		in(t, config(), llmtest.Config{}, llm.Options{}, []llmtest.Reply{llmtest.Complete(llmtest.Completion{Text: "x", Model: said})}, func(t *testing.T, w *world) {
+			if a, err := w.ask(t.Context()); err != nil || a.Model != want {
+				t.Errorf("%q: %+v (%v)", said, a, err)
+			}
+		})
+	}
+}
+
 func TestMetricsNameSoManyModels(t *testing.T) {
 	script := make([]llmtest.Reply, 20)
 	for i := range script {

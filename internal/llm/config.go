@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/evenhand/evenhand/internal/secret"
 )
@@ -119,7 +121,7 @@ func modelFault(name string) string {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return "is missing (default gpt-4o-mini)"
-	case len(name) > 200 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) || name == "." || name == "..":
+	case len(name) > 200 || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }) || name == "." || name == "..":
 		return "is no model's name"
 	}
 	return ""

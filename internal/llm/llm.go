@@ -50,7 +50,7 @@ type Schema struct {
 type Answer struct {
 	Text     string
 	Refusal  string // why the model would not answer, "" when it did
-	Model    string // as the server names it
+	Model    string // as the server names it, where that is a name; else as it was asked for
 	Finish   string // stop, length, content_filter, …
 	Form     Form   // how its form was asked for, where there was a schema
 	Usage    Usage
