@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -103,7 +104,7 @@ type Inbox struct {
 
 // ServeHTTP answers 200 once the delivery is published and noted, 401 to wrong signatures and times, 400
 // to what is no webhook, 413, and 503 when it could not be kept: Linear then delivers again. A delivery
-// that is known, by Linear-Delivery, is not handled again.
+// that is known is not handled again: by Linear-Delivery, and, since that header is not signed, by what is signed, too.
 func (in *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(slowestBody)) // where the server can
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDelivery))
@@ -147,7 +148,7 @@ func (in *Inbox) take(ctx context.Context, id string, d *Delivery, at time.Time)
 	if d.Type != "Issue" || d.ID.IsZero() {
 		return nil // nothing for us
 	}
-	known, err := in.Outbox.delivered(ctx, in.Target, id)
+	known, err := in.Outbox.delivered(ctx, in.Target, id, d)
 	if err != nil || known {
 		return err
 	}
@@ -162,11 +163,14 @@ func (in *Inbox) take(ctx context.Context, id string, d *Delivery, at time.Time)
 	return in.Outbox.noteDelivery(ctx, in.Target, id, d, at)
 }
 
-// delivered tells whether a delivery is noted.
-func (o *Outbox) delivered(ctx context.Context, target, id string) (bool, error) {
+// delivered tells whether a delivery is noted, under this id or another: two changes of an issue in the same
+// millisecond to the same state are one to us, who read the issue itself.
+func (o *Outbox) delivered(ctx context.Context, target, id string, d *Delivery) (bool, error) {
 	var n uint64
-	err := o.conn.QueryRow(ctx, "SELECT count() FROM "+o.db+".ticket_events WHERE target = {target:String} AND delivery_id = {id:String}",
-		clickhouse.Named("target", target), clickhouse.Named("id", id)).Scan(&n)
+	err := o.conn.QueryRow(ctx, "SELECT count() FROM "+o.db+".ticket_events WHERE target = {target:String}"+
+		" AND (delivery_id = {id:String} OR remote_id = {remote:String} AND toUnixTimestamp64Milli(sent_at) = {sent:Int64} AND event = {event:String} AND action = {action:String} AND state_type = {state:String})",
+		clickhouse.Named("target", target), clickhouse.Named("id", id), clickhouse.Named("remote", uuid.UUID(d.ID).String()), clickhouse.Named("sent", strconv.FormatInt(ms(d.At), 10)),
+		clickhouse.Named("event", d.Type), clickhouse.Named("action", d.Action), clickhouse.Named("state", d.State)).Scan(&n)
 	return n > 0, chconn.Wrap("remediation: look up delivery", err)
 }
 

@@ -78,8 +78,10 @@ func TestInbox(t *testing.T) {
 		{"no delivery id", body(now), sign(body(now)), "", false, 400, 0},
 		{"no JSON", "hello", sign("hello"), "c", false, 400, 0},
 		{"too large", strings.Repeat(" ", 2<<20), "", "c", false, 413, 0},
-		{"the log is away", body(now), sign(body(now)), "d", true, 503, 0},
-		{"and back", body(now), sign(body(now)), "d", false, 200, 1},
+		{"again under another id, which nobody signed", body(now), sign(body(now)), "f", false, 200, 0},
+		{"Linear's own repetition, at another time", body(now.Add(2 * time.Second)), sign(body(now.Add(2 * time.Second))), "a", false, 200, 0},
+		{"the log is away", body(now.Add(time.Second)), sign(body(now.Add(time.Second))), "d", true, 503, 0},
+		{"and back", body(now.Add(time.Second)), sign(body(now.Add(time.Second))), "d", false, 200, 1},
 	} {
 		pub.down, pub.notes = tc.down, nil
 		r := httptest.NewRequest(http.MethodPost, "/v1/linear/webhook", strings.NewReader(tc.body))
