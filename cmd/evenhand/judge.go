@@ -53,12 +53,13 @@ type selectSettings struct {
 }
 
 type laneSettings struct {
-	Votes     int           `koanf:"votes"`
-	PerSecond int           `koanf:"per_second"`
-	Timeout   time.Duration `koanf:"timeout"`
-	Attempts  int           `koanf:"attempts"`
-	Backoff   time.Duration `koanf:"backoff"`
-	Days      int           `koanf:"days"`
+	Votes       int           `koanf:"votes"`
+	PerSecond   int           `koanf:"per_second"`
+	Concurrency int           `koanf:"concurrency"`
+	Timeout     time.Duration `koanf:"timeout"`
+	Attempts    int           `koanf:"attempts"`
+	Backoff     time.Duration `koanf:"backoff"`
+	Days        int           `koanf:"days"`
 }
 
 func defaultJudge() judgeSettings {
@@ -236,7 +237,7 @@ func (st *stack) answerJudge(ctx context.Context) {
 
 func (st *stack) answerJudgeOnce(ctx context.Context) error {
 	opt := bus.DefaultSubscriberOptions()
-	opt.Logger, opt.OnError = st.log, func(op string, _ error) { st.metrics.BrokerError("judge_" + op) }
+	opt.Logger, opt.OnError, opt.Ahead = st.log, func(op string, _ error) { st.metrics.BrokerError("judge_" + op) }, lane.Ahead
 	requests, err := bus.NewSubscriber(st.kafka, opt)
 	if err != nil {
 		return err

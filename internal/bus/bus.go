@@ -54,6 +54,9 @@ type SubscriberOptions struct {
 	// subscriber closes. Default 4s; it must stay below half the session timeout of 10s, for kafka-go
 	// sends no heartbeat while partitions move.
 	Drain time.Duration
+	// Ahead is how many messages of a partition may be out at once. Default 1: in order, the next when the last is acknowledged. With
+	// more, whoever takes them may choose; what was acknowledged behind one that was not comes again when the partition moves. 1..10,000.
+	Ahead int
 	// Partitions and Replication are of topics that SubscribeInitialize creates. Default 1 and the
 	// cluster's.
 	Partitions, Replication int
@@ -69,7 +72,7 @@ type SubscriberOptions struct {
 func DefaultSubscriberOptions() SubscriberOptions {
 	return SubscriberOptions{
 		FetchBytes: 256 << 10, RetryMin: 100 * time.Millisecond, RetryMax: 30 * time.Second,
-		CommitEvery: 100 * time.Millisecond, Drain: 4 * time.Second, Partitions: 1, Replication: -1,
+		CommitEvery: 100 * time.Millisecond, Drain: 4 * time.Second, Ahead: 1, Partitions: 1, Replication: -1,
 	}
 }
 
@@ -83,6 +86,9 @@ func (o SubscriberOptions) validate() error {
 	}
 	if o.RetryMin <= 0 || o.RetryMax < o.RetryMin {
 		errs = append(errs, fmt.Errorf("retry: wants 0 < min <= max, has %v and %v", o.RetryMin, o.RetryMax))
+	}
+	if o.Ahead < 1 || o.Ahead > 10_000 {
+		errs = append(errs, fmt.Errorf("ahead: %d is not in 1..10000", o.Ahead))
 	}
 	if o.CommitEvery < 0 {
 		errs = append(errs, fmt.Errorf("commit every: %v is negative", o.CommitEvery))

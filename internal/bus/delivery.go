@@ -61,9 +61,40 @@ type partition struct {
 	next    int64 // offset to fetch; -1 when the group has no position
 	commits *commits
 	drained context.Context // ends when what is out has had its time
+
+	mu    sync.Mutex
+	marks []*mark // what is out, in the order of the log
 }
 
-// run fetches and delivers until ctx ends. Errors of Fetch and Bounds are about ended contexts and
+// mark is what may be committed once all before it is acknowledged, too.
+type mark struct {
+	next  int64
+	acked bool
+}
+
+// begin puts a mark behind those that are out.
+func (p *partition) begin(next int64) *mark {
+	p.next = next
+	m := &mark{next: next}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.marks = append(p.marks, m)
+	return m
+}
+
+// end says that it is acknowledged.
+func (p *partition) end(m *mark) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.acked = true
+	for len(p.marks) > 0 && p.marks[0].acked {
+		p.commits.moved(p.id, p.marks[0].next)
+		p.marks[0] = nil
+		p.marks = p.marks[1:]
+	}
+}
+
+// run fetches and delivers until ctx ends and what is out was drained. Errors of Fetch and Bounds are about ended contexts and
 // generations, but for an offset outside the log.
 func (p *partition) run(ctx context.Context) {
 	if p.next < 0 {
@@ -73,6 +104,9 @@ func (p *partition) run(ctx context.Context) {
 		}
 		p.next = start
 	}
+	var delivering sync.WaitGroup
+	defer delivering.Wait()
+	window := make(chan struct{}, p.opt.Ahead)
 	for ctx.Err() == nil {
 		chunk, err := p.g.Fetch(ctx, p.id, p.next, p.opt.FetchBytes)
 		var outside *sources.OutOfRangeError
@@ -82,22 +116,27 @@ func (p *partition) run(ctx context.Context) {
 			p.opt.OnError("gap", err)
 			p.opt.Logger.Error("offsets were deleted before they were read", "topic", p.g.Topic(), "partition", p.id,
 				"asked", outside.Asked, "start", outside.Start, "end", outside.End)
-			p.next = outside.Start
-			p.commits.moved(p.id, p.next)
+			p.end(p.begin(outside.Start))
 			continue
 		case err != nil:
 			return
 		}
 		for i := range chunk.Records {
-			if !p.deliver(ctx, &chunk.Records[i]) {
+			select {
+			case window <- struct{}{}:
+			case <-ctx.Done():
 				return
 			}
-			p.next = chunk.Records[i].Offset + 1
-			p.commits.moved(p.id, p.next)
+			m := p.begin(chunk.Records[i].Offset + 1)
+			delivering.Go(func() {
+				defer func() { <-window }()
+				if p.deliver(ctx, &chunk.Records[i]) {
+					p.end(m)
+				}
+			})
 		}
 		if chunk.Next > p.next { // holes at the end
-			p.next = chunk.Next
-			p.commits.moved(p.id, p.next)
+			p.end(p.begin(chunk.Next))
 		}
 	}
 }

@@ -127,3 +127,13 @@ func (p *Places) Held() int {
 	defer p.mu.Unlock()
 	return p.in
 }
+
+// Waiting tells how many wait.
+func (p *Places) Waiting() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.waiting {
+		n += len(q.who)
+	}
+	return n
+}

@@ -14,8 +14,8 @@
 // both. While the model itself is away, no text is to blame: a harmless sentence is asked first, and as long as that is not answered
 // requests wait where they are. Sweep also asks for what was chosen and never asked for.
 //
-// Cost: seven small statements a request beside the model's time. A process answers as many requests at once as it owns
-// partitions of the topic.
+// Cost: seven small statements a request beside the model's time. A process answers Config.Concurrency requests at once. It looks
+// [Ahead] in the topic and takes what it sees by turns of the tenants, so that nobody waits for all that another one sent before.
 package lane
 
 import (
@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/places"
 	"github.com/evenhand/evenhand/judge"
 	"github.com/evenhand/evenhand/judge/compliance"
 	"github.com/evenhand/evenhand/sinks/clickhouse"
@@ -39,6 +40,8 @@ type Config struct {
 	Votes int
 	// PerSecond bounds requests handled by a process. Default 5; 1..10,000.
 	PerSecond int
+	// Concurrency is how many requests a process answers at once, shared between tenants as package places does. Default 5; 1..1024.
+	Concurrency int
 	// Timeout bounds the answer to one request, all votes together. Default 3m; 1s..10m.
 	Timeout time.Duration
 	// Attempts after which a text is given up. Default 5; 1..100.
@@ -52,7 +55,7 @@ type Config struct {
 
 // DefaultConfig gives the defaults.
 func DefaultConfig() Config {
-	return Config{Votes: 3, PerSecond: 5, Timeout: 3 * time.Minute, Attempts: 5, Backoff: time.Minute, Days: 7}
+	return Config{Votes: 3, PerSecond: 5, Concurrency: 5, Timeout: 3 * time.Minute, Attempts: 5, Backoff: time.Minute, Days: 7}
 }
 
 // Validate reports every fault, keys as an operator writes them.
@@ -61,7 +64,7 @@ func (c Config) Validate() error {
 	for _, n := range []struct {
 		key             string
 		value, low, top int
-	}{{"votes", c.Votes, 1, 9}, {"per_second", c.PerSecond, 1, 10_000}, {"attempts", c.Attempts, 1, 100}, {"days", c.Days, 1, 90}} {
+	}{{"votes", c.Votes, 1, 9}, {"per_second", c.PerSecond, 1, 10_000}, {"concurrency", c.Concurrency, 1, 1024}, {"attempts", c.Attempts, 1, 100}, {"days", c.Days, 1, 90}} {
 		if n.value < n.low || n.value > n.top {
 			errs = append(errs, fmt.Errorf("judge.lane.%s: %d is not in %d..%d", n.key, n.value, n.low, n.top))
 		}
@@ -144,6 +147,7 @@ type Lane struct {
 	quick   time.Duration // before the two attempts that follow a first one at once
 	probe   probe
 	unshown unshown
+	room    *places.Places
 }
 
 // New checks the configuration; a fault is of KindInvalid.
@@ -167,7 +171,7 @@ func New(cfg Config, p Parts) (*Lane, error) {
 	if p.Now == nil {
 		p.Now = time.Now
 	}
-	return &Lane{cfg: cfg, Parts: p, quick: 500 * time.Millisecond, unshown: unshown{wake: make(chan struct{}, 1)}}, nil
+	return &Lane{cfg: cfg, Parts: p, quick: 500 * time.Millisecond, unshown: unshown{wake: make(chan struct{}, 1)}, room: places.New(cfg.Concurrency)}, nil
 }
 
 // probe remembers whether the model answered lately.

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -270,12 +271,39 @@ func TestWithoutTexts(t *testing.T) {
 	}
 }
 
+// Who sends one waits for its turn, not for all that another tenant sent before.
+func TestTenantsAreJudgedByTurns(t *testing.T) {
+	c := tuned()
+	c.Concurrency = 1
+	f := newFixture(t, c, all())
+	f.model.hold = make(chan struct{})
+	var crowd []string
+	for i := range 30 {
+		crowd = append(crowd, fmt.Sprint("fine words, number ", i))
+	}
+	f.hot(true, audit.General, crowd...)
+	f.tenant = "beta"
+	f.hot(true, audit.General, "words of another")
+	f.run(f.lane)
+	f.until("the first to be judged", func() bool { return f.model.total() == 1 })
+	f.until("all to wait", func() bool { return f.lane.room.Waiting() == 30 })
+	for range 3 {
+		f.model.hold <- struct{}{}
+	}
+	f.until("the next turns", func() bool { return f.model.total() == 4 })
+	if f.model.askedFor("words of another") != 1 {
+		t.Errorf("beta was not among the first: %v", f.model.asked)
+	}
+	close(f.model.hold)
+	f.until("all", func() bool { return f.tally.of("done") == 31 })
+}
+
 func TestConfig(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Error(err)
 	}
 	_, err := New(Config{Votes: 2}, Parts{})
-	for _, key := range []string{"votes: 2 is even", "per_second", "timeout", "attempts", "backoff", "days"} {
+	for _, key := range []string{"votes: 2 is even", "per_second", "concurrency", "timeout", "attempts", "backoff", "days"} {
 		if audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "judge.lane."+key) {
 			t.Errorf("%s: %v", key, err)
 		}

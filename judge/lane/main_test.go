@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -40,6 +41,7 @@ type model struct {
 	asked map[string]int  // texts
 	given map[string]int  // answers
 	turn  int
+	hold  chan struct{} // each answer takes one; nil: none does
 }
 
 var errDown = audit.E("model", audit.KindUnavailable, errors.New("away"))
@@ -53,6 +55,13 @@ func (m *model) Evaluate(ctx context.Context, in compliance.Input) (*compliance.
 	m.turn++
 	turn, down, spent := m.turn, m.down, m.spent[in.Tenant]
 	m.mu.Unlock()
+	if m.hold != nil {
+		select {
+		case <-m.hold:
+		case <-ctx.Done():
+			return nil, audit.E("model", audit.KindUnavailable, ctx.Err())
+		}
+	}
 	switch {
 	case down:
 		return nil, errDown
@@ -85,6 +94,9 @@ func (m *model) Evaluate(ctx context.Context, in compliance.Input) (*compliance.
 func (m *model) set(f func()) { m.mu.Lock(); defer m.mu.Unlock(); f() }
 
 func (m *model) askedFor(text string) int { m.mu.Lock(); defer m.mu.Unlock(); return m.asked[text] }
+
+// total is how many texts were asked about.
+func (m *model) total() int { m.mu.Lock(); defer m.mu.Unlock(); return len(m.asked) }
 
 // paper keeps what was published.
 type paper struct {
@@ -186,17 +198,18 @@ func (t *tally) JudgeAgainst(rules, judge bool) {
 
 type fixture struct {
 	*testing.T
-	conn  driver.Conn
-	db    string
-	kafka kafkaconn.Config
-	store *store.Store
-	model *model
-	paper *paper
-	tally *tally
-	asker *Asker
-	lane  *Lane
-	later atomic.Int64 // nanoseconds by which the lane's clock is ahead
-	sent  int64
+	conn   driver.Conn
+	db     string
+	kafka  kafkaconn.Config
+	store  *store.Store
+	model  *model
+	paper  *paper
+	tally  *tally
+	asker  *Asker
+	lane   *Lane
+	later  atomic.Int64 // nanoseconds by which the lane's clock is ahead
+	sent   int64
+	tenant string // of what is taken in; "": acme
 }
 
 func newFixture(t *testing.T, cfg Config, choose judge.Config) *fixture {
@@ -243,7 +256,7 @@ func (f *fixture) hot(ask bool, domain audit.Domain, responses ...string) []audi
 	for _, response := range responses {
 		now := time.Now().UTC().Truncate(time.Millisecond)
 		in := &audit.Interaction{
-			ID: audit.NewID(now), Tenant: "acme", Time: now, TraceID: fmt.Sprintf("%032x", f.sent+1), SpanID: "00f067aa0ba902b7", Metadata: `{"gen_ai.response.id":"r1"}`, Domain: domain, Provider: "p", Model: "m", Status: "success",
+			ID: audit.NewID(now), Tenant: cmp.Or(f.tenant, "acme"), Time: now, TraceID: fmt.Sprintf("%032x", f.sent+1), SpanID: "00f067aa0ba902b7", Metadata: `{"gen_ai.response.id":"r1"}`, Domain: domain, Provider: "p", Model: "m", Status: "success",
 			Prompt: "Who?", Query: "Who?", Response: response, Digest: sha256.Sum256([]byte(response)),
 			PromptTokens: audit.Unknown, ResponseTokens: audit.Unknown, LatencyMS: audit.Unknown, CostMicroUSD: audit.Unknown,
 		}
@@ -274,7 +287,7 @@ func (f *fixture) hot(ask bool, domain audit.Domain, responses ...string) []audi
 func (f *fixture) run(l *Lane) (stop func()) {
 	f.Helper()
 	opt := bus.DefaultSubscriberOptions()
-	opt.RetryMin, opt.RetryMax, opt.Drain = 5*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond
+	opt.RetryMin, opt.RetryMax, opt.Drain, opt.Ahead = 5*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond, Ahead
 	sub, err := bus.NewSubscriber(f.kafka, opt)
 	if err != nil {
 		f.Fatal(err)

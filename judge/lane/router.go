@@ -21,9 +21,12 @@ import (
 
 const quickRetries = 2
 
-// Run answers requests until ctx ends, in the order of middleware: correlation, poison queue, retry, throttle,
+// Ahead is how many requests of a partition a process may hold, to take them by turns of their tenants.
+const Ahead = 1000
+
+// Run answers requests until ctx ends, in the order of middleware: correlation, poison queue, turns, retry, throttle,
 // recoverer. requests subscribes for the topic's own group; Run closes it, and returns when what was out is done or drained.
-// What is not answered comes again after a pause that grows, in its partition before all that follows.
+// What is not answered comes again after a pause that grows; its position is not committed before.
 func (l *Lane) Run(ctx context.Context, requests message.Subscriber) error {
 	const op = "judge/lane: run"
 	quiet := watermill.NewSlogLoggerWithLevelMapping(l.Logger, map[slog.Level]slog.Level{slog.LevelInfo: slog.LevelDebug, slog.LevelError: slog.LevelDebug})
@@ -40,7 +43,7 @@ func (l *Lane) Run(ctx context.Context, requests message.Subscriber) error {
 		ShouldRetry: func(p middleware.RetryParams) bool { return audit.KindOf(p.Err) == audit.KindUnavailable },
 	}
 	throttle := middleware.NewThrottle(int64(l.cfg.PerSecond), time.Second)
-	router.AddMiddleware(middleware.CorrelationID, bus.Correlate, poison, retry.Middleware, throttle.Middleware, middleware.Recoverer)
+	router.AddMiddleware(middleware.CorrelationID, bus.Correlate, poison, l.turns(ctx), retry.Middleware, throttle.Middleware, middleware.Recoverer)
 	router.AddConsumerHandler("judge", kafkaconn.Judge, requests, func(m *message.Message) error { //nolint:contextcheck // it is given the message's
 		r, err := judge.Decode(m.Payload)
 		if err != nil {
@@ -58,6 +61,23 @@ func (l *Lane) Run(ctx context.Context, requests message.Subscriber) error {
 		return audit.E(op, audit.KindUnavailable, err)
 	}
 	return nil
+}
+
+// turns lets requests in by turns of their tenants until ctx ends; what is no request is nobody's.
+func (l *Lane) turns(ctx context.Context) message.HandlerMiddleware {
+	return func(next message.HandlerFunc) message.HandlerFunc {
+		return func(m *message.Message) ([]*message.Message, error) {
+			waiting, cancel := context.WithCancel(m.Context())
+			defer cancel()
+			defer context.AfterFunc(ctx, cancel)()
+			r, _ := judge.Decode(m.Payload) // who answers it tells what is wrong
+			if err := l.room.Wait(waiting, r.Tenant); err != nil {
+				return nil, audit.E("judge/lane: wait", audit.KindUnavailable, err)
+			}
+			defer l.room.Leave(r.Tenant)
+			return next(m)
+		}
+	}
 }
 
 // isPoison tells whether a message will never be handled. Texts that nobody can judge are not: they get a verdict.
