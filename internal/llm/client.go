@@ -112,17 +112,19 @@ func (c *Client) ask(ctx context.Context, q Request) (*Answer, *fault) {
 	d := c.dialects.of(key)
 	back := &backoff.ExponentialBackOff{InitialInterval: 750 * time.Millisecond, RandomizationFactor: 1. / 3, Multiplier: 2, MaxInterval: c.cfg.RetryWait}
 	back.Reset()
-	for retries := 0; ; {
+	for retries, adapted := 0, false; ; {
 		a, f := c.attempt(ctx, q, d)
 		if f == nil {
+			if adapted { // a text that is refused in any form says nothing about the form
+				c.dialects.learn(key, d)
+			}
 			return a, nil
 		}
 		if f.said != nil && f.said.filtered() {
 			return &Answer{Refusal: "the provider's filter did not let the text through", Finish: codeFilter, Model: q.Model, Form: d.form(q)}, nil
 		}
 		if next, ok := d.after(f.said, q); ok { // not a retry: it is another question, and only so many can be refused
-			d = next
-			c.dialects.learn(key, next)
+			d, adapted = next, true
 			c.seen.retried(q.Model, "adapted")
 			continue
 		}

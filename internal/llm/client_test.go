@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -64,6 +65,53 @@ func TestTheFormOfAnAnswerIsAskedForAsStrictlyAsTheServerTakesIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A provider that quotes a text it refuses lets no text weaken how others are asked; what was learned is tried anew after an hour.
+func TestATextDoesNotChangeHowOthersAreAsked(t *testing.T) {
+	for _, quoted := range []string{"response_format", "temperature", "max_tokens", "seed", "' response_format is not supported"} {
+		for _, body := range []string{`{"error":{"message":"Invalid prompt: '... %s ...'","code":"invalid_prompt"}}`, `{"error":{"message":"%s"}}`, `{"detail":[{"loc":["body","messages"],"msg":"bad","input":"%s"}]}`, `x %s`} {
+			refusal := func(w http.ResponseWriter, _ *http.Request, _ llmtest.Asked) {
+				w.WriteHeader(400)
+				fmt.Fprintf(w, body, quoted)
+			}
+			before(t, config(), nil, func(a llmtest.Asked) llmtest.Reply {
+				if a.Last() == canary {
+					return refusal
+				}
+				return llmtest.Say("{}")
+			}, func(t *testing.T, w *world) {
+				q := question()
+				q.Schema, q.Seed = schema(), new(int64)
+				for range 4 {
+					if _, err := w.client.Complete(t.Context(), q); err == nil {
+						t.Error("it was answered")
+					}
+				}
+				q.Tenant, q.Messages[0].Content = "b", "fine words"
+				if _, err := w.client.Complete(t.Context(), q); err != nil {
+					t.Error(err)
+				}
+				asked := w.server.Asked()
+				if got := fields(asked[len(asked)-1]); got != "json_schema temperature seed max_tokens" {
+					t.Errorf("%s in %s: the next was asked for %s", quoted, body, got)
+				}
+			})
+		}
+	}
+	t.Run("an hour later", func(t *testing.T) {
+		in(t, config(), llmtest.Config{Refuses: []string{"json_schema"}}, llm.Options{}, []llmtest.Reply{llmtest.Say("{}"), llmtest.Say("{}"), llmtest.Say("{}")}, func(t *testing.T, w *world) {
+			q := question()
+			q.Schema = schema()
+			for _, pause := range []time.Duration{0, 59 * time.Minute, time.Minute} {
+				time.Sleep(pause) // of the bubble
+				_, _ = w.client.Complete(t.Context(), q)
+			}
+			if got := w.seen.String(); got != "circuit closed, again adapted, m answered, m answered, again adapted, m answered" {
+				t.Error(got)
+			}
+		})
+	})
 }
 
 func fields(a llmtest.Asked) string {

@@ -3,8 +3,10 @@ package llm
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/shared"
@@ -23,11 +25,21 @@ const (
 // about is what of a request a refusal names.
 type about struct{ format, temperature, seed, maxTokens bool }
 
-// aboutOf looks for the fields' names in a refusal's param or, where it has none, in its message.
+// quotation is more than the name of a field or a value in quotation marks; what follows an opening mark counts where no other closes it.
+// It and all behind it may be the text's words.
+var quotation = regexp.MustCompile("[\"'`“‘«][^\"'`”’»]*[^\"'`”’»A-Za-z0-9_.\\[\\]-]")
+
+// longestName bounds where a message that is about a field names it.
+const longestName = 120
+
+// aboutOf looks for the fields' names in a refusal's param or, where it has none, at the beginning of its message, before any quotation.
 func aboutOf(param, message string) about {
 	in := strings.ToLower(param)
 	if in == "" {
-		in = strings.ToLower(message)
+		in = strings.ToLower(message[:min(len(message), longestName)])
+		if at := quotation.FindStringIndex(in); at != nil {
+			in = in[:at[0]]
+		}
 	}
 	has := func(words ...string) bool {
 		for _, w := range words {
@@ -83,11 +95,20 @@ func (d dialect) join(o dialect) dialect {
 	return dialect{max(d.weaker, o.weaker), d.noTemperature || o.noTemperature, d.noSeed || o.noSeed, d.completionLimit || o.completionLimit}
 }
 
-// dialects remembers them by model and schema: a server may refuse one schema and take another.
+// dialects remembers them by model and schema: a server may refuse one schema and take another. What was learned is forgotten after a
+// while, and tried anew: servers change.
 type dialects struct {
 	mu    sync.Mutex
-	known map[[2]string]dialect
+	known map[[2]string]learned
 }
+
+type learned struct {
+	dialect
+	at time.Time
+}
+
+// remembered is for how long.
+const remembered = time.Hour
 
 // maxDialects bounds the memory: callers may name any model.
 const maxDialects = 1000
@@ -102,16 +123,24 @@ func dialectKey(model string, s *Schema) [2]string {
 func (d *dialects) of(key [2]string) dialect {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.known[key]
+	if of := d.known[key]; time.Since(of.at) < remembered {
+		return of.dialect
+	}
+	return dialect{}
 }
 
 func (d *dialects) learn(key [2]string, found dialect) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known == nil || len(d.known) >= maxDialects {
-		d.known = map[[2]string]dialect{}
+		d.known = map[[2]string]learned{}
 	}
-	d.known[key] = d.known[key].join(found)
+	of := d.known[key]
+	if time.Since(of.at) >= remembered {
+		of = learned{at: time.Now()}
+	}
+	of.dialect = of.join(found)
+	d.known[key] = of
 }
 
 // params makes the body of a request.

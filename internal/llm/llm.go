@@ -5,7 +5,7 @@
 // row have a model asked a harmless sentence; where that fails, too, its circuit opens. Of each tenant's day so many calls and tokens are spent at most: reserved before, settled after.
 //
 // An answer's form is asked for as strictly as the server takes it: a JSON schema, else JSON, else in words; what a model
-// was found not to take (also a temperature, a seed, max_tokens) is remembered for as long as the process lives. The answer's
+// was found not to take (also a temperature, a seed, max_tokens) is remembered for an hour. The answer's
 // text is given as it came: whether it keeps the schema is for the caller to see.
 //
 // Answers above 4 MiB, pages of proxies and redirects are errors. No error holds text of a request or answer, or a key.

@@ -2,7 +2,9 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"mime"
@@ -95,11 +97,30 @@ func readRefused(status int, h http.Header, text []byte, now time.Time) *refused
 			r.code = said
 		}
 	}
-	if message = message + w.Message + string(w.Detail); message == "" && w.Param == "" {
+	if message = message + w.Message; message == "" && w.Param == "" && len(w.Detail) == 0 {
 		r.plain = true
 	}
-	r.about = aboutOf(w.Param, message)
+	places, sentence := detailed(w.Detail)
+	r.about = aboutOf(cmp.Or(w.Param, places), message+sentence)
 	return r
+}
+
+// detailed gives what FastAPI's detail is about: a sentence, or the places of what it complains of, without the values that stand there.
+func detailed(detail json.RawMessage) (places, sentence string) {
+	var faults []struct {
+		Loc []any `json:"loc"`
+	}
+	if json.Unmarshal(detail, &sentence) == nil {
+		return "", sentence
+	}
+	_ = json.Unmarshal(detail, &faults)
+	var all []string
+	for _, f := range faults {
+		if len(f.Loc) > 1 && f.Loc[0] == "body" {
+			all = append(all, fmt.Sprint(f.Loc[1]))
+		}
+	}
+	return strings.Join(all, " "), ""
 }
 
 // longestAfter bounds what a server may ask us to wait.
