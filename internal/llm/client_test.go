@@ -318,6 +318,22 @@ func TestBudget(t *testing.T) {
 			}
 		})
 	})
+	t.Run("a false figure does not spend the day", func(t *testing.T) {
+		false1, false2 := llmtest.Complete(llmtest.Completion{Text: "x", Input: 1 << 40, Output: 1 << 40}), llmtest.Body("application/json",
+			`{"choices":[{"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1e999,"completion_tokens":9223372036854775807}}`)
+		c := c
+		c.BudgetTokens = 1_000_000
+		in(t, c, llmtest.Config{}, llm.Options{}, []llmtest.Reply{false1, false2, short}, func(t *testing.T, w *world) {
+			for range 3 {
+				if err := ask(t, w, "a"); errors.Is(err, llm.ErrBudget) {
+					t.Error(err)
+				}
+			}
+			if s := w.client.Spent("a"); s.Calls != 3 || s.Tokens > 5000 {
+				t.Errorf("spent %+v", s)
+			}
+		})
+	})
 	t.Run("an answer that was lost may have cost", func(t *testing.T) {
 		in(t, c, llmtest.Config{}, llm.Options{}, []llmtest.Reply{llmtest.Hang()}, func(t *testing.T, w *world) {
 			_ = ask(t, w, "a")

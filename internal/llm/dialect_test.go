@@ -10,16 +10,16 @@ func TestWhatARefusalIsAbout(t *testing.T) {
 	format, temperature, limit, seed := about{format: true}, about{temperature: true}, about{maxTokens: true}, about{seed: true}
 	for body, want := range map[string]about{
 		`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","param":"max_tokens"}}`: limit,
-		`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model."}}`:                                                          limit,
-		`{"error":{"message":"Unsupported value: 'temperature' does not support 0 with this model."}}`:                                                           temperature,
-		`{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."}}`:                                   format,
-		`{"message":"guided_json is not supported","type":"BadRequestError"}`:                                                                                    format,
-		`{"error":"This model does not support structured outputs"}`:                                                                                             format,
-		`{"detail":"Unknown field seed"}`:                                                                                                                        seed,
-		`{"detail":[{"loc":["body","response_format"],"msg":"extra fields not permitted","input":"temperature"}]}`:                                               format,
-		`{"detail":[{"loc":["body","messages",0,"content"],"msg":"bad","input":"temperature"}]}`:                                                                 {},
-		`{"error":{"message":"The prompt \"set the temperature to 0\" was refused"}}`:                                                                            {},
-		`{"error":{"message":"The prompt 'set the temperature' was refused","param":"messages"}}`:                                                                {},
+		`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model."}}`:                                                           limit,
+		`{"error":{"message":"Unsupported value: 'temperature' does not support 0 with this model."}}`:                                                            temperature,
+		`{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."}}`:                                    format,
+		`{"message":"guided_json is not supported","type":"BadRequestError"}`:                                                                                     format,
+		`{"error":"This model does not support structured outputs"}`:                                                                                              format,
+		`{"detail":"Unknown field seed"}`: seed,
+		`{"detail":[{"loc":["body","response_format"],"msg":"extra fields not permitted","input":"temperature"}]}`: format,
+		`{"detail":[{"loc":["body","messages",0,"content"],"msg":"bad","input":"temperature"}]}`:                   {},
+		`{"error":{"message":"The prompt \"set the temperature to 0\" was refused"}}`:                              {},
+		`{"error":{"message":"The prompt 'set the temperature' was refused","param":"messages"}}`:                  {},
 	} {
 		if got := readRefused(http.StatusBadRequest, http.Header{}, []byte(body), time.Now()).about; got != want {
 			t.Errorf("%s\nis about %+v, want %+v", body, got, want)

@@ -50,6 +50,8 @@ func (q Request) validate() error {
 const (
 	bytesPerToken = 3    // of English about 4, of other scripts fewer
 	guessedOutput = 1000 // tokens of an answer without a limit
+	template      = 1000 // tokens that a server may put around a request
+	unbound       = 4    // times the limit of tokens: some servers do not count reasoning
 )
 
 // estimate is what a request may cost in tokens, for the budget.
@@ -58,7 +60,9 @@ func (q Request) estimate() int64 {
 	return q.input() + int64(output)
 }
 
-func (q Request) input() int64 {
+func (q Request) input() int64 { return q.bytes() / bytesPerToken }
+
+func (q Request) bytes() int64 {
 	n := len(q.System)
 	for _, m := range q.Messages {
 		n += len(m.Content) + 4*bytesPerToken
@@ -66,13 +70,15 @@ func (q Request) input() int64 {
 	if q.Schema != nil {
 		n += len(q.Schema.JSON)
 	}
-	return int64(n / bytesPerToken)
+	return int64(n)
 }
 
-// tokens is what an answer cost; guessed where the server does not say.
+// tokens is what an answer cost; guessed where the server does not say, and no more than it can have cost: one false figure does not spend
+// a day.
 func (a *Answer) tokens(q Request) int64 {
 	if a.Usage == (Usage{}) {
 		return q.input() + int64(len(a.Text)/bytesPerToken)
 	}
-	return int64(a.Usage.Input) + int64(a.Usage.Output)
+	most := q.bytes() + template + unbound*int64(max(cmp.Or(q.MaxTokens, guessedOutput), len(a.Text)))
+	return min(int64(a.Usage.Input)+int64(a.Usage.Output), most)
 }
