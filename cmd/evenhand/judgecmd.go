@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/llm"
 	"github.com/evenhand/evenhand/judge/compliance"
 	"github.com/evenhand/evenhand/judge/lane"
 	"github.com/evenhand/evenhand/sinks/stream"
@@ -100,6 +101,9 @@ func (cmd *judgeCmd) given(ctx context.Context, c *cli, std *stdio) (string, err
 		tenant = "default"
 	}
 	res, err := ev.Evaluate(ctx, compliance.Input{Tenant: tenant, Text: strings.TrimRight(text, "\r\n"), Domain: cmd.Domain})
+	if advice := llm.Advice(err); advice != "" {
+		return "", fmt.Errorf("%w; %s", err, advice)
+	}
 	if err != nil {
 		return "", err
 	}

@@ -1,7 +1,9 @@
 package llm
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,6 +25,24 @@ func TestWhatARefusalIsAbout(t *testing.T) {
 	} {
 		if got := readRefused(http.StatusBadRequest, http.Header{}, []byte(body), time.Now()).about; got != want {
 			t.Errorf("%s\nis about %+v, want %+v", body, got, want)
+		}
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	for _, tc := range []struct {
+		status     int
+		body, want string
+	}{
+		{400, `{"error":{"message":"canary","type":"invalid_request_error","code":"canary"}}`, "the server calls it invalid_request_error; does the model take"},
+		{400, `{"error":{"message":"canary","type":"canary","code":"context_length_exceeded"}}`, "shorter windows"},
+		{401, `canary`, "is the key good"},
+		{404, `{"error":{"code":"model_not_found"}}`, "is there such a model"},
+		{500, ``, ""},
+	} {
+		err := fmt.Errorf("outer: %w", readRefused(tc.status, http.Header{}, []byte(tc.body), time.Now()).fault().public())
+		if got := Advice(err); !strings.HasPrefix(got, tc.want) || (tc.want == "") != (got == "") || strings.Contains(got, "canary") {
+			t.Errorf("%d %s: %q", tc.status, tc.body, got)
 		}
 	}
 }

@@ -48,6 +48,7 @@ type refused struct {
 	status int
 	code   string // of codes, else ""
 	about  about  // which parts of the request it names
+	class  string // of types, else ""
 	plain  bool   // it says nothing that can be read
 	again  *bool  // x-should-retry
 	after  time.Duration
@@ -69,6 +70,30 @@ const (
 
 var codes = []string{codeQuota, codeLength, codeFilter, "content_policy_violation", "invalid_api_key", "model_not_found", "rate_limit_exceeded",
 	"unsupported_parameter", "unsupported_value", "DeploymentNotFound", "ContextWindowExceededError"}
+
+// types are classes of refusals that are told to operators.
+var types = []string{"invalid_request_error", "authentication_error", "permission_error", "permission_denied_error", "not_found_error", "BadRequestError", "NotFoundError", "AuthenticationError"}
+
+// Advice says what to look at where a server refused a question, "" for other errors. It holds none of the server's free words.
+func Advice(err error) string {
+	var r *refused
+	if !errors.As(err, &r) || r.fault().kind != audit.KindInvalid {
+		return ""
+	}
+	look := "does the model take what it is asked for: judge.model, judge.max_tokens, judge.max_chars? The server's own log says more"
+	switch {
+	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
+		look = "is the key good for this server and model: judge.api_key, judge.key_header?"
+	case r.status == http.StatusNotFound, r.code == "model_not_found", r.code == "DeploymentNotFound":
+		look = "is there such a model at that address: judge.model, judge.base_url, judge.api_version?"
+	case errors.Is(r.fault().err, ErrTooLong):
+		look = "shorter windows fit: judge.max_chars, judge.max_tokens"
+	}
+	if r.class != "" {
+		return "the server calls it " + r.class + "; " + look
+	}
+	return look
+}
 
 var (
 	errTimeout  = errors.New("no answer within the timeout")

@@ -97,6 +97,9 @@ func readRefused(status int, h http.Header, text []byte, now time.Time) *refused
 			r.code = said
 		}
 	}
+	if slices.Contains(types, w.Type) {
+		r.class = w.Type
+	}
 	if message = message + w.Message; message == "" && w.Param == "" && len(w.Detail) == 0 {
 		r.plain = true
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/evenhand/evenhand/schemas/judge"
 )
@@ -96,7 +97,16 @@ func schemaFaults(err error) error {
 	for len(invalid.Causes) > 0 {
 		invalid = invalid.Causes[0]
 	}
-	f.where = "/" + strings.Join(invalid.InstanceLocation, "/")
+	f.where = "the top level"
+	if len(invalid.InstanceLocation) > 0 {
+		f.where = "/" + strings.Join(invalid.InstanceLocation, "/")
+	}
+	switch k := invalid.ErrorKind.(type) {
+	case *kind.Required:
+		f.where += " lacks " + strings.Join(k.Missing, ", ")
+	default:
+		f.where += ": " + strings.Join(k.KeywordPath(), "/")
+	}
 	if len(f.lines) == 0 {
 		f.lines = []string{"It does not keep the schema."}
 	}

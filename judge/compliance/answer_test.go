@@ -42,3 +42,16 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// An error says where an answer fails and in what, without its words.
+func TestFaultsSayWhatIsWrong(t *testing.T) {
+	for _, tc := range []struct{ answer, want string }{
+		{`{"canary":1}`, "faults, the first: the top level lacks overall, "},
+		{strings.Replace(edited(), `"compliant"`, `"canary"`, 1), "1 fault: /overall/assessment: enum"},
+	} {
+		_, err := decode(tc.answer, Meta{verdictVersion, "2026-11-22T12:00:00Z", 5})
+		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "canary") {
+			t.Errorf("%v, want %s", err, tc.want)
+		}
+	}
+}
