@@ -88,6 +88,28 @@ func TestALaterStoreIsRefused(t *testing.T) {
 	}
 }
 
+// A store made before settings were edited into old migrations gets those that can still be set; a fresh one has them.
+func TestOldTablesGetLaterSettings(t *testing.T) {
+	db, o := open(t)
+	set := func() uint64 {
+		return count(t, db, "SELECT count() FROM system.tables WHERE database = ? AND name = 'interaction_texts' AND engine_full LIKE '%merge_selector_base = 7%'", o.Database)
+	}
+	if err := migrate.Run(t.Context(), db, o); err != nil || set() != 1 {
+		t.Fatalf("fresh: %d, %v", set(), err)
+	}
+	for _, q := range []string{"ALTER TABLE %.interaction_texts RESET SETTING merge_selector_base", "DELETE FROM %.schema_migrations WHERE version_id = 28"} {
+		if _, err := db.ExecContext(t.Context(), strings.ReplaceAll(q, "%", o.Database)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set() != 0 {
+		t.Fatal("the old table has the setting")
+	}
+	if err := migrate.Run(t.Context(), db, o); err != nil || set() != 1 {
+		t.Errorf("upgraded: %d, %v", set(), err)
+	}
+}
+
 func TestRunInTwoProcessesAtOnce(t *testing.T) {
 	db, o := open(t)
 	g, ctx := errgroup.WithContext(t.Context())
