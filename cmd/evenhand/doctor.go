@@ -106,7 +106,7 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 		err = pingStore(ctx, p.Config())
 	}
 	if err != nil {
-		add("bad", "store", err.Error())
+		add("bad", "store", err.Error()+storeMend(p.PID))
 	} else {
 		add("ok", "store", "answers a query")
 	}
@@ -164,6 +164,14 @@ func topicsState(ctx context.Context, k kafkaconn.Config, s settings) diagnosis 
 		return diagnosis{"warn", "kafka", fine + "\n" + strings.Join(warnings, "\n")}
 	}
 	return diagnosis{"ok", "kafka", fine}
+}
+
+// storeMend says what helps an embedded engine, of that process, that fails a query.
+func storeMend(pid int) string {
+	if pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n'evenhand up' starts an engine again that hangs or has died, within a minute, and logs why; where that does not help: kill -9 %d", pid)
 }
 
 func pingStore(ctx context.Context, cfg chconn.Config) error {

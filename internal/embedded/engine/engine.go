@@ -4,7 +4,8 @@
 // Clients speak the native protocol or HTTP to it on 127.0.0.1, as to a server outside. It
 // costs about 230 MB and half a per cent of a core when idle, and is ready within a second.
 // A crash of the engine leaves this process alone: the child is started again over the same data,
-// with back-off. The death of this process, even by kill -9, ends the child.
+// with back-off. So is a child that hangs: one that leaves three small queries in a row without any answer, each for ten
+// seconds, is killed. The death of this process, even by kill -9, ends the child.
 //
 // Four users exist, each with a random password in a 0600 file of the data folder: [Writer] may
 // do everything, [Reader] and [Grafana] may read the database evenhand within limits, [API] the rows
@@ -69,6 +70,8 @@ type Options struct {
 	Shared, Filtered []string
 
 	StartTimeout time.Duration     // for one start of the child; 0 means 60 s
+	AskEvery     time.Duration     // how often a running child is asked whether it answers; 0 means 5 s
+	AnswerWithin time.Duration     // how long each answer may take; 0 means 10 s
 	Logger       *slog.Logger      // nil means slog.Default
 	OnRestart    func(cause error) // called after each restart with what ended the child; must not block
 	Executable   string            // what to run as the child; "" means this binary
@@ -191,6 +194,12 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.StartTimeout == 0 {
 		o.StartTimeout = time.Minute
+	}
+	if o.AskEvery == 0 {
+		o.AskEvery = 5 * time.Second
+	}
+	if o.AnswerWithin == 0 {
+		o.AnswerWithin = 10 * time.Second
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

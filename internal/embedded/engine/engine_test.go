@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -224,6 +226,73 @@ func TestChildKilled(t *testing.T) {
 		}
 		t.Logf("back after %s", time.Since(began))
 	}
+}
+
+// A child that hangs is found by asking, named once, and started again like one that died.
+func TestChildHangs(t *testing.T) {
+	causes := make(chan error, 10)
+	var said lines
+	e := enginetest.StartWith(t, engine.Options{
+		AskEvery: 20 * time.Millisecond, AnswerWithin: 300 * time.Millisecond, OnRestart: func(cause error) { causes <- cause },
+		Logger: slog.New(slog.NewTextHandler(&said, nil)),
+	})
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	mustExec(t, conn.Exec, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS fsync_after_insert = 1, fsync_part_directory = 1")
+	mustExec(t, conn.Exec, "INSERT INTO kept VALUES (1)")
+	was := e.Endpoint(engine.Writer)
+	if err := syscall.Kill(was.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case cause := <-causes:
+		if want := fmt.Sprintf("engine process %d left 3 questions in a row unanswered, each for 300ms", was.PID); !strings.Contains(cause.Error(), want) || audit.KindOf(cause) != audit.KindUnavailable {
+			t.Errorf("cause is %v", cause)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the engine is not back after 20 s")
+	}
+	if now := e.Endpoint(engine.Writer); !gone(was.PID) || now.PID == was.PID {
+		t.Errorf("process %d lives: %t; now %d", was.PID, !gone(was.PID), now.PID)
+	}
+	if n := count(t, e.Config(engine.Writer), "kept"); n != 1 {
+		t.Errorf("%d rows, want 1", n)
+	}
+	if n := strings.Count(said.String(), "level=ERROR"); n != 1 || !strings.Contains(said.String(), "engine does not answer; it is killed and started again") {
+		t.Errorf("%d errors in the log:\n%s", n, said.String())
+	}
+}
+
+// An engine that works hard, or stops for less than it may, is let be.
+func TestABusyChildIsLetBe(t *testing.T) {
+	e := enginetest.StartWith(t, engine.Options{AskEvery: 10 * time.Millisecond, AnswerWithin: 5 * time.Second, OnRestart: func(cause error) { t.Errorf("restarted: %v", cause) }})
+	pid := e.Endpoint(engine.Writer).PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(300*time.Millisecond, func() { _ = syscall.Kill(pid, syscall.SIGCONT) })
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	mustExec(t, conn.Exec, "SELECT sum(sipHash64(number)) FROM numbers_mt(30000000) FORMAT Null")
+	if e.Endpoint(engine.Writer).PID != pid {
+		t.Error("the engine was restarted")
+	}
+}
+
+// lines keeps what is logged.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 func TestDialWaitsForRestart(t *testing.T) {

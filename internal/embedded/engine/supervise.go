@@ -60,20 +60,27 @@ func (e *Engine) supervise(ctx context.Context, held *os.File, started chan<- er
 				e.log.Info("engine restarted", "http", local(c.ports.HTTP), "pid", c.ports.PID)
 				e.opts.OnRestart(cause)
 			}
+			hung, stopAsking := e.watch(ctx, c.ports)
 			select {
 			case <-ctx.Done():
+				stopAsking()
 				e.setDown()
 				e.flushLogs(context.WithoutCancel(ctx), c.ports)
 				c.stop(e.hurry)
 				return
 			case <-c.exited:
+				e.setDown()
+				cause = c.failure()
+				e.log.Error("engine ended unexpectedly", "error", cause)
+			case cause = <-hung:
+				e.setDown()
+				e.log.Error("engine does not answer; it is killed and started again", "error", cause)
+				c.kill()
 			}
-			e.setDown()
-			cause = c.failure()
+			stopAsking()
 			if failed++; time.Since(c.began) > settled {
 				failed = 1
 			}
-			e.log.Error("engine ended unexpectedly", "error", cause)
 		}
 		sleep(ctx, backOff(failed))
 	}
