@@ -130,7 +130,7 @@ func roomToCompile() func() {
 	if limit == math.MaxInt64 {
 		return func() {}
 	}
-	debug.SetMemoryLimit(2 * limit)
+	debug.SetMemoryLimit(min(2*limit, operatorsLimit))
 	return func() { debug.SetMemoryLimit(limit) }
 }
 

@@ -124,6 +124,9 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	if st.evaluations, err = s.Evaluations.sender(ctx, st.metrics.EvaluationEvent, log); err != nil {
 		return st, err
 	}
+	if err = heedFiles(openFiles(), embedded, log); err != nil {
+		return st, err
+	}
 	// The port first: it is the fault that people meet most and costs nothing to find.
 	if st.listener, err = net.Listen("tcp", s.HTTP.Addr); err != nil {
 		return st, fmt.Errorf("http.addr: cannot listen on %s: %w; choose another with --http or EVENHAND_HTTP_ADDR", s.HTTP.Addr, errors.Unwrap(err))
@@ -143,10 +146,13 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	st.ruleFiles = s.Rules.files()
 	var g errgroup.Group
 	g.Go(func() error {
+		log.Info("compiling rules and warming models, which may take a while")
+		began := time.Now()
 		a, err := newAnalyzer(s)
 		if err == nil {
 			a.Warm()
 			st.analyzer = detectors.NewCurrent(a)
+			log.Info("rules are ready", "took", time.Since(began))
 		}
 		return err
 	})
@@ -158,11 +164,7 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	}
 	st.metrics.FollowEncoders(func() []obs.Answers { return encoderAnswers(st.analyzer.Analyzer()) })
 	if s.Pipeline.MemoryMB > 0 {
-		limit := s.Pipeline.MemoryMB
-		if embedded {
-			limit += brokerMB
-		}
-		debug.SetMemoryLimit(limit << 20) // not before: compiling the rules takes more for a moment
+		debug.SetMemoryLimit(heapLimit(s.Pipeline.MemoryMB, embedded)) // not before: compiling the rules takes more for a moment
 		if os.Getenv("GOGC") == "" {
 			debug.SetGCPercent(gcPercent)
 		}
@@ -210,9 +212,6 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 // gcPercent lets the heap grow up to the memory limit before garbage is collected; what lives for long,
 // the rules, is most of it and would be looked at again and again.
 const gcPercent = 400
-
-// brokerMB is added to the limit where the broker lives in this process.
-const brokerMB = 300
 
 // startEmbedded starts broker and store side by side.
 func (st *stack) startEmbedded(ctx context.Context, lib string) error {
