@@ -268,4 +268,24 @@ func printReport(out io.Writer, r *store.Report) {
 		}
 		fmt.Fprintln(out)
 	}
+	var said []string
+	for _, f := range r.Faults {
+		if m := mendOf(f); m != "" && !slices.Contains(said, m) {
+			said = append(said, m)
+			fmt.Fprintf(out, "MEND  %s\n", m)
+		}
+	}
+}
+
+// mendOf is the command that mends a fault, "" where none does: then rows were lost or changed behind the program's back.
+func mendOf(f store.Fault) string {
+	switch f.Code {
+	case store.FaultCurrentMissing, store.FaultCurrentUnequal:
+		return "evenhand jobs run audit_current_repair   (as the hourly job does; such faults are expected after an upgrade until it has run)"
+	case store.FaultRollupUnequal, store.FaultRollupDayUnequal:
+		if d, err := time.Parse(time.DateOnly, f.Day); err == nil {
+			return "evenhand rollups rebuild --from " + f.Day + " --to " + d.AddDate(0, 0, 1).Format(time.DateOnly)
+		}
+	}
+	return ""
 }
