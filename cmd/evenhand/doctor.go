@@ -56,7 +56,11 @@ func (cmd *doctorCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			out = append(out, embedded(ctx, s)...)
 		}
 		up := len(s.Kafka.Brokers) == 0 && len(s.ClickHouse.Addr) == 0
-		out = append(out, diagnoseFiles(openFiles(), up))
+		files := openFiles()
+		if r, ok := findRunning(s.DataDir); ok && up {
+			files = openFilesOf(r.PID)
+		}
+		out = append(out, diagnoseFiles(files, up))
 		out = append(out, diagnoseAccess(ctx, s, up)...)
 		out = append(out, tracker(ctx, s), s.Judge.diagnose(s.PII.Mask), s.Retention.diagnose())
 	}

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"os"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -24,6 +27,21 @@ func openFiles() uint64 {
 		return math.MaxUint64
 	}
 	return uint64(l.Cur) //nolint:unconvert // the types differ by platform
+}
+
+// openFilesOf is the same of a running process; where that cannot be read, of this one.
+func openFilesOf(pid int) uint64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return openFiles()
+	}
+	_, after, _ := strings.Cut(string(b), "Max open files")
+	if fields := strings.Fields(after); len(fields) > 0 {
+		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
+			return n
+		}
+	}
+	return openFiles()
 }
 
 // diagnoseFiles judges a limit of open files.

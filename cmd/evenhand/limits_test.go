@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -35,6 +36,25 @@ func TestLimitsOfOpenFiles(t *testing.T) {
 		if (err != nil) != (tc.state == "bad") || (said.Len() > 0) != (tc.state == "warn") {
 			t.Errorf("%d: %v, log %q", tc.limit, err, said.String())
 		}
+	}
+}
+
+// The doctor looks at the process that runs, whose limit may be another than its own.
+func TestOpenFilesOfAProcess(t *testing.T) {
+	sleeper := exec.CommandContext(t.Context(), "sh", "-c", "ulimit -n 77; exec sleep 60")
+	out, err := sleeper.StdinPipe()
+	if err != nil || sleeper.Start() != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close(); _ = sleeper.Process.Kill(); _ = sleeper.Wait() }()
+	eventually(t, "its limit", func() error {
+		if n := openFilesOf(sleeper.Process.Pid); n != 77 {
+			return fmt.Errorf("%d", n)
+		}
+		return nil
+	})
+	if n := openFilesOf(-1); n != openFiles() {
+		t.Errorf("of nobody: %d", n)
 	}
 }
 
