@@ -44,7 +44,7 @@ type Figures struct {
 	Cells    int // that were compared with a baseline
 	Learning int // whose baseline is too small yet
 	Warnings int
-	Muted    int // rate alarms that an alarm of the domain or missing coverage kept back
+	Muted    int // alarms that an alarm of the domain, missing coverage or an import kept back
 	Blind    int // domains with too little coverage
 	Opened   int
 	Repeated int

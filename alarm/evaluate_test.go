@@ -589,9 +589,11 @@ func TestFrequentMitigation(t *testing.T) {
 	p := policies(t, "")
 	for _, tc := range []struct {
 		k, n  uint64
+		late  uint64
 		opens bool
-	}{{4, 100, false}, {5, 250, true}, {5, 251, false}, {5, 100, true}, {100, 10_000, false}, {200, 10_000, true}} {
-		m := Mitigated{Cell{"acme", audit.Finance, "charter.age"}, tc.n, tc.k, audit.MitigationRephrase, 168 * time.Hour}
+	}{{4, 100, 0, false}, {5, 250, 0, true}, {5, 251, 0, false}, {5, 100, 0, true}, {100, 10_000, 0, false}, {200, 10_000, 0, true},
+		{6, 283, 725, false}, {6, 283, 284, false}, {6, 283, 283, true}} { // an import, most of which came late, opens nothing
+		m := Mitigated{Cell: Cell{"acme", audit.Finance, "charter.age"}, N: tc.n, K: tc.k, Late: tc.late, Mitigation: audit.MitigationRephrase, Window: 168 * time.Hour}
 		got := Evaluate(Input{History: h, Policies: p, At: at(40 * day), Mitigations: []Mitigated{m}}).Transitions
 		if (len(got) == 1) != tc.opens || tc.opens && (got[0].Tier != audit.TierMitigation || got[0].Mitigation != audit.MitigationRephrase || got[0].To.Sub(got[0].From) != 168*time.Hour) {
 			t.Errorf("%+v: %+v", tc, got)

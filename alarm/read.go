@@ -117,30 +117,34 @@ func (t *Tables) Critical(ctx context.Context, since time.Time, confirmed bool) 
 }
 
 // Mitigations counts analysed interactions with a suggested mitigation by domain and bias type, over a
-// window that ends at to. It reads audit_current: the rollups do not cross the two.
+// window that ends at to: of those that came within 48 hours. Dismissed ones stay among the analysed, as in
+// rates. It reads audit_current: the rollups do not cross the two.
 func (t *Tables) Mitigations(ctx context.Context, to time.Time, window time.Duration) ([]Mitigated, error) {
 	from := to.Add(-window)
-	sql := `SELECT tenant_id, domain, arrayJoin(arrayConcat([''], if(mitigation != '', bias_types, []))) AS kind, if(kind = '', '', mitigation) AS m, count()
+	sql := `SELECT tenant_id, domain, arrayJoin(arrayConcat([''], if(mitigation != '' AND broker_ts <= event_ts + INTERVAL 48 HOUR AND
+			(tenant_id, event_day, event_id, content_digest) NOT IN (` + dismissed + `), bias_types, []))) AS kind, if(kind = '', '', mitigation) AS m,
+			countIf(broker_ts <= event_ts + INTERVAL 48 HOUR) AS n, countIf(broker_ts > event_ts + INTERVAL 48 HOUR) AS late
 		FROM {{db}}.audit_current FINAL WHERE event_day >= toDate(?) AND event_day <= toDate(?) AND event_ts >= ` + instant + ` AND event_ts < ` + instant + `
-		AND analysis_status IN ('done', 'partial') AND broker_ts <= event_ts + INTERVAL 48 HOUR AND (tenant_id, event_day, event_id, content_digest) NOT IN (` + dismissed + `)
-		GROUP BY tenant_id, domain, kind, m ORDER BY tenant_id, domain, kind, count() DESC, m`
-	analysed := map[Cell]uint64{}
+		AND analysis_status IN ('done', 'partial')
+		GROUP BY tenant_id, domain, kind, m ORDER BY tenant_id, domain, kind, n DESC, m`
+	analysed := map[Cell]Mitigated{}
 	out := []Mitigated{}
 	err := t.each(ctx, "alarm: mitigations", sql, []any{from.Format(time.DateOnly), to.Format(time.DateOnly), from.UnixMilli(), to.UnixMilli()}, func(r driver.Rows) error {
 		var c Cell
 		var domain, mitigation string
-		var n uint64
-		if err := r.Scan(&c.Tenant, &domain, &c.Kind, &mitigation, &n); err != nil {
+		var n, late uint64
+		if err := r.Scan(&c.Tenant, &domain, &c.Kind, &mitigation, &n, &late); err != nil {
 			return err
 		}
 		c.Domain = audit.Domain(domain)
+		all := analysed[Cell{c.Tenant, c.Domain, ""}]
 		switch last := len(out) - 1; {
 		case c.Kind == "":
-			analysed[c] = n
+			analysed[c] = Mitigated{N: n, Late: late}
 		case last >= 0 && out[last].Cell == c:
 			out[last].K += n
 		default: // the most frequent one comes first
-			out = append(out, Mitigated{Cell: c, N: analysed[Cell{c.Tenant, c.Domain, ""}], K: n, Mitigation: mitigation, Window: window})
+			out = append(out, Mitigated{Cell: c, N: all.N, Late: all.Late, K: n, Mitigation: mitigation, Window: window})
 		}
 		return nil
 	})

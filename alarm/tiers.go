@@ -24,8 +24,9 @@ type Critical struct {
 // of the cell's policy.
 type Mitigated struct {
 	Cell              // the kind is the bias type
-	N          uint64 // analysed interactions of the domain
+	N          uint64 // analysed interactions of the domain that came within 48 hours
 	K          uint64
+	Late       uint64 // analysed ones that came later
 	Mitigation string // the most frequent one
 	Window     time.Duration
 }
@@ -202,6 +203,9 @@ func (e *evaluation) mitigation(at place, m Mitigated, frequent bool) {
 		return
 	case e.loud[Cell{at.Tenant, at.Domain, ""}] || e.loud[at.Cell]:
 		e.out.Figures.Muted++ // the rate's ticket asks for the same
+		return
+	case m.Late > m.N:
+		e.out.Figures.Muted++ // the window is an import's: what of it came in time is its newest edge
 		return
 	case known && (b.State == audit.BreachMitigated || e.since(&b) <= p.Reopen):
 		next.State, next.Reason, next.Opened = audit.BreachOpen, ReasonReturned, e.At

@@ -18,14 +18,15 @@ var words = template.Must(template.New("").Funcs(template.FuncMap{
 // said is a breach as the templates see it. Of a blind one N were received and K of them not analysed.
 type said struct {
 	*audit.Breach
-	Blind                           bool
+	Blind, Often                    bool
 	What, News, Advice, Query, Tier string
+	Tally                           string // counts K and N again, "" where nothing was
 	Links                           []link
 }
 
 func (p Policy) say(name string, b *audit.Breach, prev audit.BreachState) string {
 	var out strings.Builder
-	s := said{Breach: b, Blind: b.Tier == audit.TierBlind, What: what(b), News: news(b, prev), Advice: advice(b), Query: query(b), Tier: tiers[b.Tier], Links: p.links(b)}
+	s := said{Breach: b, Blind: b.Tier == audit.TierBlind, Often: b.Tier == audit.TierMitigation, What: what(b), News: news(b, prev), Advice: advice(b), Query: query(b), Tally: tally(b), Tier: tiers[b.Tier], Links: p.links(b)}
 	if s.Tier == "" {
 		s.Tier = code(string(b.Tier))
 	}
@@ -156,32 +157,77 @@ func advice(b *audit.Breach) string {
 	return first + " Check first whether one model, application or prompt version is behind most of them, and whether the findings are right: dismissed ones leave the rate."
 }
 
-// query finds the interactions of the window. Values come from settings and the taxonomy; one that would
-// need quoting in a shell or in SQL is left out.
+// SQL of what alarms count: of analysed interactions those that did not come late, and of these what no person dismissed.
+const (
+	looked = "analysis_status IN ('done', 'partial')"
+	onTime = "broker_ts <= event_ts + INTERVAL 48 HOUR"
+	held   = "review != 'dismissed'"
+)
+
+// query finds the interactions that a breach counts.
 func query(b *audit.Breach) string {
-	const t, what = "2006-01-02 15:04:05", "SELECT event_id, event_ts, app, model, kinds FROM audit_current FINAL WHERE "
-	q := what + fmt.Sprintf("event_ts >= '%s' AND event_ts < '%s'", b.From.UTC().Format(t), b.To.UTC().Format(t))
+	where := []string{window(b)}
 	if b.Tier == audit.TierPolicy && len(b.Events) > 0 { // its window is when they were found
 		ids := make([]string, len(b.Events))
 		for i, e := range b.Events {
 			ids[i] = "'" + e.String() + "'"
 		}
-		q = what + "event_id IN (" + strings.Join(ids, ", ") + ")"
+		where[0] = "event_id IN (" + strings.Join(ids, ", ") + ")"
 	}
-	for _, c := range []struct{ format, value string }{
-		{" AND tenant_id = '%s'", b.Tenant}, {" AND domain = '%s'", string(b.Domain)}, {" AND has(kinds, '%s')", b.Kind},
-	} {
-		if c.value != "" && plain(c.value) {
-			q += fmt.Sprintf(c.format, c.value)
+	where = append(where, place(b)...)
+	if b.Tier == audit.TierRate || b.Tier == audit.TierMitigation {
+		where = append(where, looked, onTime)
+	}
+	return "SELECT event_id, event_ts, app, model, kinds FROM audit_current FINAL WHERE " + strings.Join(append(where, counted(b)...), " AND ") + " ORDER BY event_ts"
+}
+
+// tally counts them and what they are a share of.
+func tally(b *audit.Breach) string {
+	const from = " FROM audit_current FINAL WHERE "
+	where := append([]string{window(b)}, place(b)...)
+	is := strings.Join(counted(b), " AND ")
+	switch b.Tier {
+	case audit.TierPolicy:
+		return ""
+	case audit.TierBlind:
+		return "SELECT countIf(" + is + ") AS k, countIf(analysis_status != 'skipped') AS n" + from + strings.Join(where, " AND ")
+	}
+	return "SELECT countIf(" + onTime + " AND " + is + ") AS k, countIf(" + onTime + ") AS n, countIf(NOT (" + onTime + ")) AS late" + from + strings.Join(append(where, looked), " AND ")
+}
+
+func window(b *audit.Breach) string {
+	const t = "2006-01-02 15:04:05"
+	return fmt.Sprintf("event_ts >= '%s' AND event_ts < '%s'", b.From.UTC().Format(t), b.To.UTC().Format(t))
+}
+
+// place is whose interactions they are, where. Values come from settings and the taxonomy; one that would need
+// quoting in a shell or in SQL is left out, here and in counted.
+func place(b *audit.Breach) (where []string) {
+	for _, c := range []struct{ column, value string }{{"tenant_id", b.Tenant}, {"domain", string(b.Domain)}} {
+		if plain(c.value) {
+			where = append(where, c.column+" = '"+c.value+"'")
 		}
 	}
-	switch {
-	case b.Tier == audit.TierBlind:
-		q += " AND analysis_status != 'done'"
-	case b.Kind == "" && b.Tier != audit.TierPolicy:
-		q += " AND bias_detected"
+	return where
+}
+
+// counted tells which of them a breach counts.
+func counted(b *audit.Breach) []string {
+	kind := "bias_detected"
+	if plain(b.Kind) {
+		kind = "has(kinds, '" + b.Kind + "')"
 	}
-	return q + " ORDER BY event_ts"
+	switch {
+	case b.Tier == audit.TierBlind: // what has no response is not received
+		return []string{"analysis_status NOT IN ('done', 'partial', 'skipped')"}
+	case b.Tier == audit.TierPolicy && b.Kind == "":
+		return nil
+	case b.Tier == audit.TierPolicy:
+		return []string{kind}
+	case b.Tier == audit.TierMitigation:
+		return []string{kind, "mitigation != ''", held}
+	}
+	return []string{kind, held}
 }
 
 // plain tells whether a value means itself in a shell, in SQL and in Markdown.

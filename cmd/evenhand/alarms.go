@@ -167,7 +167,7 @@ func printBreaches(out io.Writer, list []audit.Breach, asJSON, ids bool) error {
 	if ids {
 		first = "BREACH"
 	}
-	fmt.Fprintln(t, first+"\tSTATE\tREASON\tTIER\tTENANT\tDOMAIN\tKIND\tOPENED\tCHANGED\tFOUND\tOF\tRATE\tWILSON 95 %\tBASELINE")
+	fmt.Fprintln(t, first+"\tSTATE\tREASON\tTIER\tTENANT\tDOMAIN\tKIND\tOPENED\tCHANGED\tFOUND\tOF\tRATE\tWILSON 95 %\tBASELINE OR LIMIT")
 	for i := range list {
 		b := &list[i]
 		name := fmt.Sprint(b.Seq)
@@ -178,7 +178,11 @@ func printBreaches(out io.Writer, list []audit.Breach, asJSON, ids bool) error {
 		if kind == "" {
 			kind = "any bias"
 		}
-		of := fmt.Sprintf("%d\t%.2f %%\t%.2f – %.2f %%\t%.2f %%", b.N, 100*b.Rate, 100*b.Lower, 100*b.Upper, 100*b.Baseline)
+		against := fmt.Sprintf("%.2f %%", 100*b.Baseline)
+		if b.Tier == audit.TierBlind || b.Tier == audit.TierMitigation { // have no past, their policy says how much is too much
+			against += " (limit)"
+		}
+		of := fmt.Sprintf("%d\t%.2f %%\t%.2f – %.2f %%\t%s", b.N, 100*b.Rate, 100*b.Lower, 100*b.Upper, against)
 		if b.Tier == audit.TierPolicy {
 			of = "–\t–\t–\t–"
 		}
