@@ -366,7 +366,7 @@ func TestReviewsOpenBreaches(t *testing.T) {
 func TestBreachRowHoldsAll(t *testing.T) {
 	s := newStand(t)
 	b := audit.Breach{ID: audit.ID{1}, Seq: 3, Tenant: "acme", Policy: "p", Tier: audit.TierRate, Domain: audit.HR, Kind: sex, Group: "g", Generation: 2, State: audit.BreachMitigated, Reason: "completed",
-		Opened: at(1), Changed: at(2), From: at(0), To: at(1), N: 10, K: 5, Rate: 0.5, Lower: 0.2, Upper: 0.8, Baseline: 0.1, BaselineN: 1000, P: 1e-9, Severity: audit.High, RuleSet: "r", Mitigation: "m",
+		Opened: at(1), Changed: at(2), From: at(0), To: at(1), N: 10, K: 5, Rate: 0.5, Lower: 0.2, Upper: 0.8, Baseline: 0.1, BaselineN: 1000, P: 1e-9, Severity: audit.High, RuleSet: "r", Mitigation: "m", By: "ann",
 		TopRules: []audit.RuleCount{{Rule: "a", Interactions: 4}}, Events: []audit.ID{{7}}}
 	if err := breaches.Write(t.Context(), s.tables.conn, s.tables.db, b); err != nil {
 		t.Fatal(err)

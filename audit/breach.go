@@ -50,7 +50,7 @@ type Breach struct {
 	State      BreachState `json:"state"`
 	Reason     string      `json:"reason"` // code: breached, returned, repeated, near_baseline, completed, canceled, …
 	Opened     time.Time   `json:"opened_at"`
-	Changed    time.Time   `json:"changed_at"` // the broker's time of this decision
+	Changed    time.Time   `json:"changed_at,omitzero"` // the broker's time of this decision; none in the decision itself
 	From       time.Time   `json:"window_from"`
 	To         time.Time   `json:"window_to"`
 	N          uint64      `json:"n"` // analysed
@@ -66,6 +66,7 @@ type Breach struct {
 	TopRules   []RuleCount `json:"top_rules"`
 	Events     []ID        `json:"event_ids"` // up to ten examples
 	Mitigation string      `json:"mitigation"`
+	By         string      `json:"by,omitempty"` // the person who decided this; "" when none did
 }
 
 // RuleCount is in how many interactions a rule fired.

@@ -96,6 +96,27 @@ func TestIssueFollowsSeverity(t *testing.T) {
 	}
 }
 
+// Why a breach is over is said as it is: of a person's word, whose it is.
+func TestWhyItIsOver(t *testing.T) {
+	for _, tc := range []struct{ reason, by, want string }{
+		{"near_baseline", "", "The rate has stayed near its baseline: the breach is resolved."},
+		{"no_traffic", "", "Nothing comes in any more: the breach is resolved."},
+		{"policy_changed", "", "The policy that opened the breach does not hold here any more: the breach is resolved."},
+		{"rules_changed", "", "The rules have another version, and rates under two versions are not comparable: the breach is resolved."},
+		{"quiet", "", "It has not come back since this issue was closed: the breach is resolved."},
+		{"fixed", "ann", "`ann` says that the cause is mended: the breach is resolved."},
+		{"noise", "ann", "`ann` says that there was no cause: the breach is resolved."},
+		{"noise", "", "A person says that there was no cause: the breach is resolved."}, // decided by an earlier version
+		{"accepted", "a`b|c", "`a·b·c` accepted the new rate as the usual one: the breach is resolved."},
+	} {
+		b := breach("charter.age")
+		b.State, b.Reason, b.By = audit.BreachResolved, tc.reason, tc.by
+		if got := Derive("linear", policy(), &b, audit.BreachOpen)[0].Body; !strings.HasPrefix(got, tc.want+" Close this issue if nothing is left to do.\n") {
+			t.Errorf("%s: %s", tc.reason, got)
+		}
+	}
+}
+
 // What people read, word by word.
 func TestWords(t *testing.T) {
 	rate := breach("charter.age")

@@ -3,6 +3,7 @@ package remediation
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/arbiter"
@@ -18,6 +19,7 @@ func Follow(history []audit.Breach, is sinks.IssueState) (next audit.Breach, ok 
 	last := len(history) - 1
 	next = history[last]
 	next.Seq++
+	next.Changed, next.By = time.Time{}, "" // trackers do not say who
 	switch {
 	case next.State == audit.BreachOpen && is.Closed != "":
 		opened := last

@@ -105,6 +105,12 @@ func news(b *audit.Breach, prev audit.BreachState) string {
 	switch {
 	case b.State == audit.BreachResolved && over[b.Reason] != "":
 		return over[b.Reason] + close
+	case b.State == audit.BreachResolved && ended[b.Reason] != "":
+		who := "A person"
+		if b.By != "" {
+			who = code(b.By)
+		}
+		return who + " " + ended[b.Reason] + ": the breach is resolved." + close
 	case b.State == audit.BreachResolved && b.Tier == audit.TierBlind:
 		return "Enough is analysed again: the breach is resolved." + close
 	case b.State == audit.BreachResolved:
@@ -122,7 +128,14 @@ var over = map[string]string{
 	"no_traffic":     "Nothing comes in any more: the breach is resolved.",
 	"policy_changed": "The policy that opened the breach does not hold here any more: the breach is resolved.",
 	"quiet":          "It has not come back since this issue was closed: the breach is resolved.",
-	"accepted":       "A person accepted the new rate as the usual one: the breach is resolved.",
+	"rules_changed":  "The rules have another version, and rates under two versions are not comparable: the breach is resolved.",
+}
+
+// ended is what a person says who resolves a breach.
+var ended = map[string]string{
+	"fixed":    "says that the cause is mended",
+	"noise":    "says that there was no cause",
+	"accepted": "accepted the new rate as the usual one",
 }
 
 var tiers = map[audit.BreachTier]string{

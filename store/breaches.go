@@ -154,6 +154,7 @@ type breachRow struct {
 	Fired      []uint64    `ch:"top_rules.interactions"`
 	EventIDs   []uuid.UUID `ch:"event_ids"`
 	Mitigation string      `ch:"mitigation"`
+	DecidedBy  string      `ch:"decided_by"`
 }
 
 func (r *breachRow) breach() audit.Breach {
@@ -162,7 +163,7 @@ func (r *breachRow) breach() audit.Breach {
 		Kind: r.Kind, Group: r.RuleGroup, Generation: r.Generation, State: audit.BreachState(r.State), Reason: r.Reason,
 		Opened: set(r.OpenedAt), Changed: set(r.ChangedAt), From: set(r.WindowFrom), To: set(r.WindowTo),
 		N: r.N, K: r.K, Rate: r.Rate, Lower: r.Lower, Upper: r.Upper, Baseline: r.Baseline, BaselineN: r.BaselineN, P: r.PValue,
-		Severity: severity(r.Severity), RuleSet: r.RuleSet, Mitigation: r.Mitigation,
+		Severity: severity(r.Severity), RuleSet: r.RuleSet, Mitigation: r.Mitigation, By: r.DecidedBy,
 	}
 	for i := range r.Rules {
 		b.TopRules = append(b.TopRules, audit.RuleCount{Rule: r.Rules[i], Interactions: r.Fired[i]})

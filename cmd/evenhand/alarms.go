@@ -142,6 +142,11 @@ func (cmd *alarmsShowCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	last := &list[len(list)-1]
+	for i := range list {
+		if b := &list[i]; b.By != "" {
+			fmt.Fprintf(std.out, "by     %d %s (%s): %s\n", b.Seq, b.State, b.Reason, b.By)
+		}
+	}
 	for _, r := range last.TopRules {
 		fmt.Fprintf(std.out, "rule   %s  %s\n", r.Rule, count(int(r.Interactions), "interaction"))
 	}
@@ -260,14 +265,15 @@ type alarmsResolveCmd struct {
 	storeFlags
 	ID     string `arg:"" help:"Id of the breach."`
 	Reason string `help:"Why: ${enum}. After accepted the rate since the breach is the usual one." enum:"fixed,noise,accepted" required:""`
+	By     string `help:"Who resolves it; the system user when not given." placeholder:"NAME"`
 }
 
 func (alarmsResolveCmd) Help() string {
 	return `Has the end of a breach decided on evenhand.decisions. fixed: the cause is mended; noise: there was none; accepted: the new rate is
-usual from now on, its baseline begins with the breach.
+usual from now on, its baseline begins with the breach. Who did it stands in the decision, and in the comment on its ticket.
 
 Example:
-  evenhand alarms resolve 6a0c8a52-7d3f-4d5e-9f8e-0d5b7c1f2a3b --reason fixed`
+  evenhand alarms resolve 6a0c8a52-7d3f-4d5e-9f8e-0d5b7c1f2a3b --reason fixed --by ann`
 }
 
 // Run resolves a breach.
@@ -303,7 +309,7 @@ func (cmd *alarmsResolveCmd) Run(ctx context.Context, c *cli, std *stdio) error 
 	if b.State == audit.BreachResolved {
 		return fmt.Errorf("breach %s is resolved already (%s)", id, b.Reason)
 	}
-	b.Seq, b.State, b.Reason, b.Changed = b.Seq+1, audit.BreachResolved, cmd.Reason, time.Time{}
+	b.Seq, b.State, b.Reason, b.By, b.Changed = b.Seq+1, audit.BreachResolved, cmd.Reason, me(cmd.By), time.Time{}
 	d, err := breaches.Propose(ctx, log, &b)
 	if err != nil {
 		return err
@@ -311,9 +317,9 @@ func (cmd *alarmsResolveCmd) Run(ctx context.Context, c *cli, std *stdio) error 
 	if err := breaches.Write(ctx, conn, s.ClickHouse.Database, d); err != nil {
 		return err
 	}
-	if d.State != b.State || d.Reason != b.Reason {
+	if d.State != b.State || d.Reason != b.Reason || d.By != b.By {
 		return fmt.Errorf("somebody was first: breach %s is %s (%s)", id, d.State, d.Reason)
 	}
-	fmt.Fprintf(std.out, "%s is resolved (%s)\n", id, d.Reason)
+	fmt.Fprintf(std.out, "%s is resolved (%s) by %s\n", id, d.Reason, d.By)
 	return nil
 }

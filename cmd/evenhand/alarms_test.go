@@ -13,6 +13,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/arbiter"
 	"github.com/evenhand/evenhand/internal/jobs"
 )
 
@@ -41,13 +42,13 @@ func testAlarmsCommands(t *testing.T, dir string, conn driver.Conn) {
 	if r := evenhand(t, "", "decisions", "show", "breach/"+b.ID.String(), "--data-dir", dir); r.code != 0 && !strings.Contains(r.err, "not projected yet") {
 		t.Errorf("%+v", r)
 	}
-	if r := evenhand(t, "", "alarms", "resolve", b.ID.String(), "--reason", "noise", "--data-dir", dir); r.code != 0 || !strings.Contains(r.out, "is resolved (noise)") {
+	if r := evenhand(t, "", "alarms", "resolve", b.ID.String(), "--reason", "noise", "--by", "ann", "--data-dir", dir); r.code != 0 || !strings.Contains(r.out, "is resolved (noise) by ann") {
 		t.Errorf("%+v", r)
 	}
 	if r := evenhand(t, "", "alarms", "resolve", b.ID.String(), "--reason", "fixed", "--data-dir", dir); r.code != 1 || !strings.Contains(r.err, "is resolved already (noise)") {
 		t.Errorf("%+v", r)
 	}
-	if r := evenhand(t, "", "alarms", "show", b.ID.String(), "--data-dir", dir); r.code != 0 || strings.Count(r.out, "charter.sex") != 2 {
+	if r := evenhand(t, "", "alarms", "show", b.ID.String(), "--data-dir", dir); r.code != 0 || strings.Count(r.out, "charter.sex") != 2 || !strings.Contains(r.out, "by     2 resolved (noise): ann\n") {
 		t.Errorf("%+v", r)
 	}
 	if r := evenhand(t, "", "alarms", "show", audit.ID{1}.String(), "--data-dir", dir); r.code != 1 || !strings.Contains(r.err, "there is no breach") {
@@ -143,6 +144,37 @@ func TestAlarmPolicyCommands(t *testing.T) {
 		}
 		if _, _, err := cmd.window(time.Now()); err == nil || !strings.HasPrefix(err.Error(), "--from: ") {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// BY is the person where one decided; what processes do by themselves is theirs.
+func TestDecisionsShowPersons(t *testing.T) {
+	at := time.Date(2026, 4, 11, 12, 0, 0, 0, time.UTC)
+	value, err := json.Marshal(audit.Breach{ID: audit.ID{1}, State: audit.BreachResolved, Reason: "noise", By: "ann"})
+	if err != nil || bytes.Contains(value, []byte("changed_at")) {
+		t.Errorf("a decision says when it fell before it did: %s %v", value, err)
+	}
+	var list []arbiter.Listed
+	for _, v := range []string{string(value), `{"state":"open"}`, `{"approved":true,"state":"approved","by":"ron"}`, `7`, `{"by":7}`} {
+		list = append(list, arbiter.Listed{Key: "k/1", Decision: arbiter.Decision{Seq: 1, Value: json.RawMessage(v), Proposer: "vm/1", Time: at}})
+	}
+	var table, lines bytes.Buffer
+	if err := errors.Join(printDecisions(&table, list, false), printDecisions(&lines, list, true)); err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.Split(table.String(), "\n")
+	d := json.NewDecoder(&lines)
+	for i, by := range []string{"ann", "", "ron", "", ""} {
+		var got struct{ By, Proposer string }
+		if err := d.Decode(&got); err != nil || got.By != by || got.Proposer != "vm/1" {
+			t.Errorf("%d: %+v %v", i, got, err)
+		}
+		if by == "" {
+			by = "–"
+		}
+		if f := strings.Fields(rows[1+i]); len(f) < 6 || f[4] != by || f[5] != "vm/1" {
+			t.Errorf("%d: %s", i, rows[1+i])
 		}
 	}
 }

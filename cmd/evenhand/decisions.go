@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,7 +82,8 @@ type decisionCmd struct {
 
 func (decisionCmd) Help() string {
 	return `What processes contended for: gates, claims, breaches, sealing plans, promotions of rules. The log evenhand.decisions
-decides, the first valid record of a key holds; list and show read the table that is projected from it.
+decides, the first valid record of a key holds; list and show read the table that is projected from it. BY is the person, PROCESS what
+put the decision to the log.
 
 Examples:
   evenhand decisions list --kind gate
@@ -144,23 +146,40 @@ func (cmd *decisionsShowCmd) Run(ctx context.Context, c *cli, std *stdio) error 
 	return printDecisions(std.out, list, cmd.JSON)
 }
 
+// decided is a decision as it is printed: beside its process the person, where one decided.
+type decided struct {
+	arbiter.Listed
+	By string `json:"by,omitempty"`
+}
+
 func printDecisions(out io.Writer, list []arbiter.Listed, asJSON bool) error {
 	if asJSON {
 		enc := json.NewEncoder(out)
 		enc.SetEscapeHTML(false)
 		for _, d := range list {
-			if err := enc.Encode(d); err != nil {
+			if err := enc.Encode(decided{d, person(d.Value)}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "KEY\tSEQ\tDECIDED\tBY\tVALUE")
+	fmt.Fprintln(t, "KEY\tSEQ\tDECIDED\tBY\tPROCESS\tVALUE")
 	for _, d := range list {
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\n", inLine(d.Key), d.Seq, d.Time.Format("2006-01-02 15:04:05.000"), inLine(d.Proposer), inLine(cut(string(d.Value), 80)))
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", inLine(d.Key), d.Seq, d.Time.Format("2006-01-02 15:04:05.000"), inLine(cmp.Or(person(d.Value), "–")), inLine(d.Proposer), inLine(cut(string(d.Value), 80)))
 	}
 	return t.Flush()
+}
+
+// person is who a decision is of, as its value says; "" where a process decided by itself.
+func person(value json.RawMessage) string {
+	var v struct {
+		By string `json:"by"`
+	}
+	if json.Unmarshal(value, &v) != nil {
+		return ""
+	}
+	return v.By
 }
 
 // decisionsFlags choose the log beside the store.
