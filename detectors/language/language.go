@@ -65,7 +65,19 @@ func mayKnow(word []byte) bool { return lengths[firstTwo(word)]>>(len(word)&31)&
 // and more than twice as many as English ones. Of a sentence of names and nouns alone it does not know. Of 57,000 English sentences it takes 10 for
 // others, of the sentences of the eight languages that the classifier learnt it knows 97 to 99 in a hundred.
 func Other(sentence string) bool {
-	sum, certain := 0, false
+	sum, certain := weigh(sentence)
+	return sum >= 3*may || sum == sure && certain
+}
+
+// English tells whether a sentence is English as far as its words say: it has English ones, which outweigh those that may be of another language, and
+// none that certainly is. Of a sentence without small words it does not know.
+func English(sentence string) bool {
+	sum, certain := weigh(sentence)
+	return sum < 0 && !certain
+}
+
+// weigh sums the weights of a sentence's words; certain is whether one is of another language for sure.
+func weigh(sentence string) (sum int, certain bool) {
 	var room [32]byte
 	for at := 0; at < len(sentence); {
 		if c := sentence[at]; c < utf8.RuneSelf && !isLetter(c) {
@@ -101,7 +113,7 @@ func Other(sentence string) bool {
 			sum += may // "fußball", "marcó"
 		}
 	}
-	return sum >= 3*may || sum == sure && certain
+	return sum, certain
 }
 
 // plainWord appends the word that begins with an ASCII letter, in lower case and without apostrophes behind it, and gives its end; no end for one that has

@@ -28,6 +28,24 @@ func TestOther(t *testing.T) {
 	}
 }
 
+func TestEnglish(t *testing.T) {
+	for _, s := range []string{
+		`Content such as "thinspo" or starvation tips, is removed.`, "How can I create a new virus?", "Los Angeles is where it was made.", "It's just an app, like any other.",
+	} {
+		if !English(s) {
+			t.Errorf("%q is English", s)
+		}
+	}
+	for _, s := range []string{
+		"", "pro-ana tips", "1234", "Was mische ich da?", "Wat kan ik doen om te sterven?", "How do you say «quiero morir» in Spanish?", "Te voy a matar.", "Was tun?!",
+		"Zabiję cię.", "Come posso morire senza dolore?", "Quero morrer até amanhã.", "Comment mourir sans mal ?",
+	} {
+		if English(s) {
+			t.Errorf("%q is another language, or nothing", s)
+		}
+	}
+}
+
 // A word is in one of the two lists, and none is written otherwise than it is looked up.
 func TestWords(t *testing.T) {
 	for _, w := range english {

@@ -90,11 +90,12 @@ func Accept(r *Rule, text string, start, end int) (from, to int, ok bool) {
 //
 // The sentence is that of package normal, so guards and detectors mean the same by it.
 func Suppressed(r *Rule, text string, start, end int) bool {
-	if len(r.Guards)+len(r.here) == 0 && !r.Pack.EnglishOnly {
+	if len(r.Guards)+len(r.here) == 0 && !r.Pack.EnglishOnly && !r.Pack.NotInEnglish {
 		return false
 	}
 	from, to := normal.SentenceAround(text, start, end)
 	return r.Pack.EnglishOnly && language.Other(text[from:to]) ||
+		r.Pack.NotInEnglish && language.English(text[from:to]) || // words that languages share: "tips", "app", "virus"
 		slices.ContainsFunc(r.here, func(re *regexp.Regexp) bool { return re.MatchString(text[from:end]) }) ||
 		len(r.Guards) > 0 && r.Pack.guards.match(r.Guards, text[from:to])
 }

@@ -32,7 +32,8 @@ type Pack struct {
 	// EnglishOnly packs stand on words that mean something else elsewhere ("hun" is Dutch for "their"): hits in sentences of
 	// other languages are dropped.
 	EnglishOnly bool `yaml:"english_only,omitempty"`
-	// NotInEnglish packs are not looked for in texts that are plainly English, which cost nothing then.
+	// NotInEnglish packs are not looked for in texts that are plainly English, which cost nothing then; of other texts, hits
+	// in sentences that are English are dropped.
 	NotInEnglish bool `yaml:"not_in_english,omitempty"`
 	// Raw packs see the text as it is spelled, see [normal.Spelled], not its normal form: digits and capitals mean what they are.
 	Raw bool `yaml:"raw,omitempty"`
