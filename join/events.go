@@ -36,8 +36,8 @@ type Observer interface {
 	// Late tells a part that came after its group was told: "dropped" added nothing, "told_again" is in a second
 	// event of the same id; "repeated" is a part that the open group held already.
 	Late(outcome string)
-	// Withheld tells a call without its texts. service is one of at most a hundred names, or "other".
-	Withheld(service string)
+	// Withheld tells a call without its texts.
+	Withheld()
 	// Forced tells a group that was closed early, for want of room.
 	Forced()
 	// Retried tells that a step ("produce", "mark", "dead_letter", "parts") failed and is tried again.
@@ -152,7 +152,7 @@ type nobody struct{}
 func (nobody) Part(string, string)        {}
 func (nobody) Called(string)              {}
 func (nobody) Late(string)                {}
-func (nobody) Withheld(string)            {}
+func (nobody) Withheld()                  {}
 func (nobody) Forced()                    {}
 func (nobody) Retried(string, audit.Kind) {}
 func (nobody) Refused(string)             {}

@@ -212,14 +212,14 @@ func TestLettersSentAgain(t *testing.T) {
 	}
 }
 
-// Calls without texts are told, and counted by service; the operator hears what to do once an hour.
+// Calls without texts are told, and counted; the operator hears what to do once an hour.
 func TestWithheld(t *testing.T) {
 	w := newWorld(t, 1)
 	w.put(0, text("a", call.Part{Kind: call.Model, Service: "desk", Withheld: true}))
 	w.put(0, text("b", call.Part{Kind: call.Model, Service: "desk"}))
 	w.put(0, text("c", call.Part{Kind: call.Model, Service: "desk", System: "s"}))
 	w.join()
-	if w.want(map[string]int{"withheld desk": 2, "called otlp": 3}); len(w.events) != 3 {
+	if w.want(map[string]int{"withheld": 2, "called otlp": 3}); len(w.events) != 3 {
 		t.Error(len(w.events))
 	}
 	var s silent

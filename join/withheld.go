@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	maxServices = 100       // that are named; further ones are "other"
+	maxServices = 100       // that the log names; further ones are "other"
 	sayAgain    = time.Hour // between two warnings about a service
 )
 
@@ -42,7 +42,7 @@ func (s *silent) name(service string, now time.Time) (name string, warn bool) {
 // withheld counts a call without texts, and tells the operator once an hour and service what to do.
 func (e *events) withheld(t told) {
 	name, warn := e.silent.name(t.service, e.Now())
-	e.Observer.Withheld(name)
+	e.Observer.Withheld()
 	if warn {
 		e.Logger.Warn("content capture is off", "service", name, "format", t.format, "mend", Mend(t.format, name))
 	}

@@ -193,7 +193,7 @@ func (w *world) count(what string) {
 func (w *world) Part(format, kind string) { w.count("part " + format + " " + kind) }
 func (w *world) Called(format string)     { w.count("called " + format) }
 func (w *world) Late(outcome string)      { w.count("late " + outcome) }
-func (w *world) Withheld(service string)  { w.count("withheld " + service) }
+func (w *world) Withheld()                { w.count("withheld") }
 func (w *world) Forced()                  { w.count("forced") }
 func (w *world) Retried(step string, kind audit.Kind) {
 	w.count("retried " + step + " " + string(kind))

@@ -33,7 +33,7 @@ func doors() *builder {
 		metric("Parts and calls", "A second: what clients told, and the events made of it", "reqps", series{"parts {{format}} {{kind}}", each("evenhand_call_parts_total", "format, kind")}, series{"calls {{format}}", each("evenhand_calls_total", "format")}),
 		metric("Open groups", "Groups of parts that wait for company", count, series{"groups", "sum(evenhand_call_groups_open)"}),
 		metric("Late and forced", "In an interval: parts that came too late, and groups told early for want of room", count, series{"late, {{outcome}}", told("evenhand_call_parts_late_total", "outcome")}, series{"told early", "sum(increase(evenhand_call_flushes_forced_total[$__rate_interval]))"}),
-		metric("Calls without texts", "In an interval, by service: its capture of content is off, and nothing is judged", count, series{"{{service}}", told("evenhand_calls_withheld_total", "service")}),
+		metric("Calls without texts", "In an interval: capture of content is off in a service, which the log names, and nothing is judged", count, series{"calls", "sum(increase(evenhand_calls_withheld_total[$__rate_interval]))"}),
 		metric("Passed over", "In an interval: payloads that tell of no call that makes text", count, series{"{{format}} {{kind}}", told("evenhand_ignored_total", "format, kind")}),
 		metric("Evaluation events", "A second, to evaluations.endpoint; dropped: more than evaluations.queue waited", "reqps", series{"{{outcome}}", each("evenhand_evaluation_events_total", "outcome")}),
 	)

@@ -11,7 +11,7 @@ type callMetrics struct {
 	parts    *prometheus.CounterVec // format, kind
 	told     *prometheus.CounterVec // format
 	late     *prometheus.CounterVec // outcome
-	withheld *prometheus.CounterVec // service
+	withheld prometheus.Counter     // without a name: senders choose it, and whoever reads metrics may not know all tenants
 	forced   prometheus.Counter
 }
 
@@ -20,7 +20,7 @@ func newCallMetrics(counter func(name, help string, labels ...string) *prometheu
 		parts:    counter("call_parts_total", "Parts of calls taken, by format and kind (model, outer, content, context).", "format", "kind"),
 		told:     counter("calls_total", "Calls of other formats that became events, by format.", "format"),
 		late:     counter("call_parts_late_total", "Parts of calls that came after their call was told: dropped (nothing new), told_again (texts came late); repeated: an open call had the part.", "outcome"),
-		withheld: counter("calls_withheld_total", "Calls that a service told without texts: its capture of content is off.", "service"),
+		withheld: counter("calls_withheld_total", "Calls told without texts: capture of content is off in a service, which the log names.").WithLabelValues(),
 		forced:   counter("call_flushes_forced_total", "Groups of calls that were told early, for want of room.").WithLabelValues(),
 	}
 	known(m.late, []string{"dropped", "told_again", "repeated"})
@@ -37,7 +37,7 @@ func (m *Metrics) Called(format string) { m.calls.told.WithLabelValues(format).I
 func (m *Metrics) Late(outcome string) { m.calls.late.WithLabelValues(outcome).Inc() }
 
 // Withheld counts a call without texts.
-func (m *Metrics) Withheld(service string) { m.calls.withheld.WithLabelValues(service).Inc() }
+func (m *Metrics) Withheld() { m.calls.withheld.Inc() }
 
 // Forced counts a group of calls that was told early.
 func (m *Metrics) Forced() { m.calls.forced.Inc() }
