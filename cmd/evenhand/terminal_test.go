@@ -51,15 +51,15 @@ func TestSpelled(t *testing.T) {
 	}
 }
 
-// fill puts s into every string that v holds; lists get one entry.
-func fill(v reflect.Value, s string) {
+// fillWith puts s into every string that v holds; lists get one entry.
+func fillWith(v reflect.Value, s string) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(s)
 	case reflect.Pointer:
 		if v.Type().Elem().PkgPath() != "time" {
 			v.Set(reflect.New(v.Type().Elem()))
-			fill(v.Elem(), s)
+			fillWith(v.Elem(), s)
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
@@ -67,11 +67,11 @@ func fill(v reflect.Value, s string) {
 			return
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0), s)
+		fillWith(v.Index(0), s)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() && v.Type() != reflect.TypeFor[time.Time]() {
-				fill(v.Field(i), s)
+				fillWith(v.Field(i), s)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func fill(v reflect.Value, s string) {
 
 func filledWith[T any](s string) *T {
 	v := new(T)
-	fill(reflect.ValueOf(v).Elem(), s)
+	fillWith(reflect.ValueOf(v).Elem(), s)
 	return v
 }
 
