@@ -38,6 +38,8 @@ type judgeSettings struct {
 	MaxTokens int `koanf:"max_tokens"`
 	MaxChars  int `koanf:"max_chars"`
 	Overlap   int `koanf:"overlap"`
+	// MaxWindows of a text that are evaluated.
+	MaxWindows int `koanf:"max_windows"`
 	// US dollars a million tokens; 0 is not known.
 	PriceInput  float64 `koanf:"price_input"`
 	PriceOutput float64 `koanf:"price_output"`
@@ -65,7 +67,7 @@ type laneSettings struct {
 func defaultJudge() judgeSettings {
 	c, s := compliance.DefaultConfig(), judge.DefaultConfig()
 	out := judgeSettings{
-		Config: llm.DefaultConfig(), Enabled: true, MaxTokens: c.MaxTokens, MaxChars: c.MaxChars, Overlap: c.Overlap,
+		Config: llm.DefaultConfig(), Enabled: true, MaxTokens: c.MaxTokens, MaxChars: c.MaxChars, Overlap: c.Overlap, MaxWindows: c.MaxWindows,
 		Select: selectSettings{Band: s.Band, RandomPercent: s.RandomPercent}, Lane: laneSettings(lane.DefaultConfig()),
 	}
 	for _, d := range s.Domains {
@@ -88,7 +90,7 @@ func (s judgeSettings) selection() judge.Config {
 
 func (s judgeSettings) evaluation() compliance.Config {
 	c := compliance.DefaultConfig()
-	c.MaxTokens, c.MaxChars, c.Overlap = s.MaxTokens, s.MaxChars, s.Overlap
+	c.MaxTokens, c.MaxChars, c.Overlap, c.MaxWindows = s.MaxTokens, s.MaxChars, s.Overlap, s.MaxWindows
 	return c
 }
 

@@ -12,7 +12,7 @@
 // never take any away. With Config.Mask it sees placeholders for personal data; quotes are mapped back.
 //
 // Cost: one call of about 1,500 tokens and the text, two where the answer had to be mended, per window of
-// Config.MaxChars. The empty text costs none. The same text may get another verdict from the same model: votes and
+// Config.MaxChars, of Config.MaxWindows at most. The empty text costs none. The same text may get another verdict from the same model: votes and
 // thresholds are the caller's affair, and so are caching, budgets and storing.
 package compliance
 
@@ -60,6 +60,8 @@ type Result struct {
 	Repaired   bool        // an answer had to be asked for again
 	Injection  bool        // the text addresses the evaluator
 	Leaked     int         // answers thrown away because they held the canary
+	Parts      int         // windows of the text
+	LeftOut    int         // of them, not evaluated: see Config.MaxWindows
 
 	Calls         int
 	Usage         llm.Usage
@@ -159,7 +161,12 @@ func (e *Evaluator) evaluate(ctx context.Context, in Input, r *Result) error {
 // read has every window evaluated. A window whose answer was thrown away gives none.
 func (e *Evaluator) read(ctx context.Context, in Input, text []rune, seen *pii.Masked, meta Meta, r *Result) (verdicts []*Verdict, err error) {
 	shown := []rune(seen.Text)
-	for _, w := range windows(shown, e.cfg.MaxChars, e.cfg.Overlap) {
+	parts := windows(shown, e.cfg.MaxChars, e.cfg.Overlap)
+	if r.Parts = len(parts); r.Parts > e.cfg.MaxWindows {
+		parts = parts[:e.cfg.MaxWindows]
+		r.LeftOut = r.Parts - len(parts)
+	}
+	for _, w := range parts {
 		part := string(shown[w.Start:w.End])
 		v, err := e.ask(ctx, in, part, meta, r)
 		if errors.Is(err, errLeaked) {
@@ -271,6 +278,10 @@ func (r *Result) conclude(verdicts []*Verdict, meta Meta) {
 	if r.Injection {
 		v.Overall.Assessment = worse(assessments, v.Overall.Assessment, NeedsReview)
 		v.RedFlags = append(v.RedFlags, "The text addresses the evaluator.")
+	}
+	if r.LeftOut > 0 { // harm may stand behind what was read
+		v.Overall.Assessment = worse(assessments, v.Overall.Assessment, NeedsReview)
+		v.RedFlags = append(v.RedFlags, fmt.Sprintf("Only the first %d of %d parts of the text were evaluated.", r.Parts-r.LeftOut, r.Parts))
 	}
 	v.Meta = meta
 	order(v)

@@ -22,6 +22,9 @@ type Config struct {
 	MaxChars int
 	// Overlap is how many code points of a window the next one sees again. Default 400; 0..MaxChars/4.
 	Overlap int
+	// MaxWindows is how many windows of a text are evaluated, from its beginning. What lies behind is left out, the verdict says so and is
+	// needs_review at least. Default 8; 1..1,000.
+	MaxWindows int
 	// Seed is sent to servers that repeat themselves with one; nil: none.
 	Seed *int64
 	// Mask puts placeholders in the place of personal data before the model sees the text; nil: it sees the text as it is.
@@ -35,7 +38,7 @@ type Config struct {
 
 // DefaultConfig gives the defaults.
 func DefaultConfig() Config {
-	return Config{MaxTokens: 4096, MaxChars: 12_000, Overlap: 400, Random: rand.Reader, Now: time.Now}
+	return Config{MaxTokens: 4096, MaxChars: 12_000, Overlap: 400, MaxWindows: 8, Random: rand.Reader, Now: time.Now}
 }
 
 // Validate reports every fault at once, keys as an operator writes them.
@@ -49,6 +52,7 @@ func (c Config) Validate() error {
 	in("max_tokens", c.MaxTokens, 256, 65_536)
 	in("max_chars", c.MaxChars, 500, 200_000)
 	in("overlap", c.Overlap, 0, c.MaxChars/4)
+	in("max_windows", c.MaxWindows, 1, 1000)
 	if c.Random == nil || c.Now == nil {
 		errs = append(errs, errors.New("judge: random and now must be set; start from DefaultConfig"))
 	}

@@ -60,6 +60,9 @@ const ReasonFailed = "error"
 // makes a text that undoes the judge must not take it out of the counts with that.
 const ReasonLeaked = "answer_untrusted"
 
+// ReasonLong is the reason of a row whose verdict is of the beginning of a text that is longer than Config.MaxWindows.
+const ReasonLong = "partly_read"
+
 // Mistrust makes of a Result without a verdict, whose text addresses the evaluator, one that asks for a person, and tells whether
 // it did. It is for whoever keeps verdicts: a text that makes the model fail must not escape a look. Who decides in
 // line has the error, which is the stricter answer.
@@ -80,8 +83,11 @@ func (r *Result) Row(id audit.ID) *audit.Verdict {
 		ResultID: id, Analyzer: Analyzer, RuleSet: r.version(), Status: audit.Done, Action: audit.NoAction,
 		Findings: r.Findings, Detected: r.Detected, Confidence: r.Confidence, Scores: r.Scores, Time: r.Time, Duration: r.Duration,
 	}
-	if r.Leaked > 0 || r.mistrusted {
+	switch {
+	case r.Leaked > 0 || r.mistrusted:
 		v.Reason = ReasonLeaked
+	case r.LeftOut > 0:
+		v.Reason = ReasonLong
 	}
 	for _, f := range r.Findings {
 		v.MaxSeverity = max(v.MaxSeverity, f.Severity.Level())

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/llm"
 )
 
@@ -63,6 +64,28 @@ func TestLongTexts(t *testing.T) {
 			if req.System == m.asked[j].System {
 				t.Error("two windows have the same marks")
 			}
+		}
+	}
+}
+
+// Of a text that is too long its beginning is evaluated, the rest is marked and a person is asked.
+func TestOnlySoManyWindows(t *testing.T) {
+	for _, tc := range []struct {
+		most, calls   int
+		want          string
+		flags, reason string
+	}{
+		{3, 3, NeedsReview, "Only the first 3 of 4 parts of the text were evaluated.", ReasonLong},
+		{4, 4, Compliant, "", ""},
+	} {
+		m := answers(func(llm.Request) *llm.Answer { return &llm.Answer{Text: edited(), Model: "m"} })
+		r, err := evaluator(t, m, func(c *Config) { c.MaxChars, c.Overlap, c.MaxWindows = 600, 0, tc.most }).Evaluate(t.Context(), Input{Text: strings.Repeat("Plain words here. ", 120)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keeps(t, r.Verdict)
+		if row := r.Row(audit.ID{1}); r.Calls != tc.calls || r.Verdict.Overall.Assessment != tc.want || strings.Join(r.Verdict.RedFlags, "") != tc.flags || row.Reason != tc.reason || row.Status != audit.Done {
+			t.Errorf("%d calls, %s, %q, %s %s", r.Calls, r.Verdict.Overall.Assessment, r.Verdict.RedFlags, row.Status, row.Reason)
 		}
 	}
 }
