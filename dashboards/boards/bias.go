@@ -8,17 +8,19 @@ func biasRates(sql statements) *builder {
 		WithVariable(choice("characteristic", "Characteristic", sql))
 	notes(d, sql)
 	with(d,
-		number("Analysed interactions", "Interactions that were looked at, in whole or in part", sql["analysed"], count),
-		number("Bias detected", "Share of analysed interactions with a finding of a bias detector in the response", sql["detected"], share),
-		number("Flagged", "Share of analysed interactions that passed their domain's threshold", sql["flagged"], share),
-		coverage(sql),
+		number("Analysed interactions", "Interactions that were looked at, in whole or in part", sql["analysed"], count).Span(5),
+		number("Bias detected", "Share of analysed interactions with a finding of a bias detector in the response", sql["detected"], share).Span(5),
+		number("Flagged", "Share of analysed interactions that passed their domain's threshold", sql["flagged"], share).Span(5),
+		coverage(sql).Span(5),
+		number("In other languages", "Share of analysed interactions whose response is in a language that the detectors have not learnt: bias in them goes unseen, and the rates count them as clean. Read from the facts, up to a month back", sql["other_languages"], share,
+			step{Color: "green"}, step{Color: "orange", Value: new(0.01)}, step{Color: "red", Value: new(0.1)}).Span(4),
 		banded("Bias detected over time", "With the 95 % Wilson interval", sql["bias_trend"]),
 		lines("Bias detected by characteristic", "Grounds of Art. 21 of the EU Charter; an interaction counts once a ground", sql["bias_by_characteristic"], share),
 		matrix("Rate by characteristic and domain", "Colour shows the rate", sql["bias_matrix"], "domain", "characteristic").Span(24).Height(7),
 		rates("Rates with intervals", "k of n, with the 95 % Wilson interval", sql["bias_rates"]),
 		matrix("Rate by characteristic and model", "Colour shows the rate", sql["bias_model_matrix"], "model", "characteristic"),
-		rates("By model", "Any bias, with the 95 % Wilson interval", sql["bias_by_model"]),
-		rates("By application", "Any bias, with the 95 % Wilson interval", sql["bias_by_app"]),
+		rates("By model", "Any bias, the 50 highest rates, with the 95 % Wilson interval", sql["bias_by_model"]),
+		rates("By application", "Any bias, the 50 highest rates, with the 95 % Wilson interval", sql["bias_by_app"]),
 	)
 	d.WithRow(dashboard.NewRowBuilder("Each characteristic with its interval"))
 	d.WithPanel(banded("$characteristic", "Rate of this characteristic with its 95 % Wilson interval", sql["bias_characteristic"]).

@@ -1,10 +1,14 @@
 package boards
 
 import (
+	"fmt"
+	"math"
 	"testing"
 	"time"
 
 	"github.com/evenhand/evenhand/dashboards/expand"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/embedded/enginetest"
 )
 
 // The end of a range is outside, as in evenhand rates and in GraphQL; what a range begins or ends inside of, an hour or beyond two weeks a
@@ -53,5 +57,67 @@ func TestRangesEndBeforeTheirEnd(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The costs by application sum up to the stat beside them, however many there are.
+func TestCostsOfAllApplications(t *testing.T) {
+	_, cells, e := filledEngine(t)
+	at := time.Now().UTC().Truncate(time.Hour).Add(-2 * time.Hour)
+	var more []cell
+	for i := range 60 {
+		more = append(more, cell{tenant: "acme", dim: "all", app: fmt.Sprintf("app-%02d", i), domain: "hr", model: "m", at: at, n: 10, k: 10, cost: int64(1000 * (i + 1))})
+	}
+	write(t, writer(t, e), "rollup_hourly", "hour", more)
+	conn := enginetest.Conn(t, e.Config(engine.Grafana))
+	sql, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := expand.View{From: at, To: at.Add(time.Hour), Variables: choices()["all"]}
+	ask := func(name string) frame {
+		s, err := expand.Statement(sql[name], view)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(t, conn, s)
+	}
+	f := ask("cost_by_app")
+	var usd, interactions float64
+	for i := range f.rows {
+		usd, interactions = usd+f.number(i, "usd"), interactions+f.number(i, "interactions")
+	}
+	want := sum(append(cells, more...), view.From, view.To, func(c cell) uint64 {
+		if c.dim == "all" {
+			return c.k
+		}
+		return 0
+	})
+	all := ask("cost_total").number(0, "usd")
+	last := len(f.rows) - 1
+	if len(f.rows) != 51 || f.value(last, "app") != "others" || f.value(last, "tenant") != "" || f.number(last, "interactions") != 140 || math.Abs(usd-all) > 1e-9 || interactions != float64(want) {
+		t.Errorf("%d rows, the last %v with %v interactions; %v USD of %v, %v interactions of %d", len(f.rows), f.value(last, "app"), f.number(last, "interactions"), usd, all, interactions, want)
+	}
+}
+
+// What is in other languages is a share of what was analysed, and ends where the range does.
+func TestOtherLanguages(t *testing.T) {
+	conn, _ := filled(t)
+	sql, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(time.Second)
+	for name, c := range map[string]struct {
+		from time.Time
+		want float64
+	}{"all": {now.Add(-24 * time.Hour), 6.0 / 285}, "60 days": {now.AddDate(0, 0, -60), 6.0 / 285}} { // of 300 each twentieth failed
+		s, err := expand.Statement(sql["other_languages"], expand.View{From: c.from, To: now, Variables: choices()["all"]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, conn, s).number(0, "rate"); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
 	}
 }

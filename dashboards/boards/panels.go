@@ -108,6 +108,6 @@ func hidden() []property { return []property{{Id: "custom.hidden", Value: true}}
 func unit(u string) []property { return []property{{Id: "unit", Value: u}} }
 
 func coverage(sql statements) *stat.PanelBuilder {
-	return number("Coverage", "Analysed share of what came in with a response: what failed or waits is not clean", sql["coverage"], share,
+	return number("Coverage", "Analysed share of what came in with a response: what failed or waits is not clean; what is in a language that the detectors have not learnt counts as analysed", sql["coverage"], share,
 		step{Color: "red"}, step{Color: "orange", Value: new(0.9)}, step{Color: "green", Value: new(0.99)})
 }

@@ -36,6 +36,6 @@ func pipeline(sql statements) *builder {
 	return with(d,
 		number("Cost", "As the producers told it", sql["cost_total"], usd).Height(8),
 		stacked("Cost by model", "As the producers told it", sql["cost_trend"], usd).Span(18),
-		cells("Cost by application", "usd_a_thousand: for a thousand interactions", sql["cost_by_app"]).OverrideByRegexp("/^usd/", unit(usd)).Span(24),
+		cells("Cost by application", "The 50 that cost most, and others: all the rest in one row. usd_a_thousand: for a thousand interactions", sql["cost_by_app"]).OverrideByRegexp("/^usd/", unit(usd)).Span(24),
 	)
 }

@@ -32,6 +32,10 @@ INSERT INTO verdicts (tenant_id, event_day, event_id, analyzer, analyzer_version
 SELECT tenant_id, event_day, event_id, 'judge', 'attempt-1', reinterpretAsUUID(2000 + offset), content_digest, 1, '1/gpt-4o-mini', 'failed', 'timeout', now64(3) - INTERVAL offset + 1 MINUTE, 0, 0, 0, 0, 0
 FROM audit_current WHERE offset < 240 AND intDiv(offset, 2) % 10 = 0;
 
+INSERT INTO verdicts (tenant_id, event_day, event_id, analyzer, result_id, content_digest, version, status, reason, analysis_ts)
+SELECT tenant_id, event_day, event_id, 'hot', event_id, content_digest, 2, 'done', 'language', event_ts
+FROM audit_current WHERE offset % 50 = 14;
+
 INSERT INTO ingest_batches (topic, epoch, partition, lo, hi, generation, rows, rejected, skipped, reason, first_offset, first_ts, first_hash, last_offset, last_ts, last_hash, log_end, written_at)
 SELECT 'llm.interactions', 0, number % 2, intDiv(number, 2) * 100, intDiv(number, 2) * 100 + 99, 1, 98, 1, 1, '', 0, at - INTERVAL 2 SECOND, 1, 0, at - INTERVAL 1 SECOND, 1, intDiv(number, 2) * 100 + 100 + 7 * (number % 2), now64(3) - INTERVAL number * 10 MINUTE AS at
 FROM numbers(200);
