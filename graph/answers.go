@@ -127,11 +127,11 @@ func points(s store.TrendSeries) *generated.TrendSeries {
 	return out
 }
 
-// lately is the window of figures that name none: the last seven days, and a day ahead, since events may
-// be dated up to a day after their arrival.
+// lately is the window of figures that name none: the last seven days, as evenhand rates has them. An event that is
+// dated ahead of its arrival is in them once its time has come.
 func lately(w store.Window, now time.Time) store.Window {
 	if w.To.IsZero() {
-		w.To = now.UTC().Truncate(24 * time.Hour).Add(48 * time.Hour)
+		w.To = now.UTC().Truncate(time.Millisecond)
 	}
 	if w.From.IsZero() {
 		if w.From = now.UTC().Truncate(time.Millisecond).AddDate(0, 0, -7); w.From.After(w.To) {

@@ -273,7 +273,7 @@ func TestRatesTable(t *testing.T) {
 	}
 	top := []store.TopFinding{{Rule: "classifier.encoder", Kind: "charter.age", Severity: audit.High, Interactions: 2, Evidence: "too old\nto learn", EventID: "e1"}, {Rule: "classifier.encoder", Kind: "charter.sex", Severity: audit.Low, Interactions: 1, EventID: "e2"}}
 	for atLeast, want := range map[int]string{
-		2: `DOMAIN   CHARACTERISTIC   FOUND  ANALYSED  RATE    WILSON 95 %
+		2: `DOMAIN   BIAS             FOUND  ANALYSED  RATE    WILSON 95 %
 hr       any bias         9      20        45.0 %  25.8 – 65.8 %
          above threshold  8      20        40.0 %  21.9 – 61.3 %
          sex              4      20        20.0 %  8.1 – 41.6 %

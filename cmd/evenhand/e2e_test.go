@@ -106,7 +106,7 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 		var figures map[string]any
-		for _, empty := range [][]string{{"--tenant", "typo-tenant"}, {"--last", "0h"}} {
+		for _, empty := range [][]string{{"--tenant", "typo-tenant"}, {"--last", "1ms"}} {
 			r := evenhand(t, "", append([]string{"rates", "--json", "--data-dir", u.dir}, empty...)...)
 			if r.code != 0 || !strings.HasPrefix(r.err, "no interactions") || json.Unmarshal([]byte(r.out), &figures) != nil {
 				t.Errorf("%v: %+v", empty, r)

@@ -361,6 +361,14 @@ func figures(r jobs.Result) string {
 	return strings.Join(out, ", ")
 }
 
+// step says how far a job is. That of retention goes on telling when all is dropped: it waits until the store has let go of the files.
+func step(job string, done, total int) string {
+	if job == jobRetention && done == total {
+		return fmt.Sprintf("%d of %d done; waiting for old parts to leave the disk (some minutes)", done, total)
+	}
+	return fmt.Sprintf("%d of %d", done, total)
+}
+
 // Run runs one job.
 func (cmd *jobsRunCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	r, release, err := cmd.runner(ctx, c, true)
@@ -372,7 +380,7 @@ func (cmd *jobsRunCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	e, err := r.RunNow(ctx, cmd.Name, func(done, total int) {
 		if time.Since(shown) > 2*time.Second {
 			shown = time.Now()
-			fmt.Fprintf(std.err, "%d of %d\n", done, total)
+			fmt.Fprintln(std.err, step(cmd.Name, done, total))
 		}
 	})
 	if errors.Is(err, jobs.ErrUnknown) {

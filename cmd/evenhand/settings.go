@@ -441,6 +441,9 @@ func (c *cli) loadWhole(s settings, roles []string, embedded bool) (settings, er
 		if slices.Contains(roles, roleAPI) {
 			errs = append(errs, s.validateReplays())
 		}
+		if slices.Contains(roles, roleRemediation) {
+			errs = append(errs, s.validateSending())
+		}
 		if !embedded && len(s.Kafka.Brokers) > 0 && !slices.Equal(roles, []string{roleAnalyzer}) {
 			errs = append(errs, s.kafka().Validate())
 		}

@@ -108,7 +108,7 @@ type figuresFlags struct {
 
 // window gives the asked one.
 func (f *figuresFlags) window(now time.Time) (w store.Window, err error) {
-	w = store.Window{From: now.Add(-f.Last), To: now.Add(time.Minute)}
+	w = store.Window{From: now.Add(-f.Last), To: now}
 	if f.From == "" && f.To != "" {
 		return w, &settingsError{errors.New("--to: wants --from beside it")}
 	}
@@ -127,6 +127,9 @@ func (f *figuresFlags) window(now time.Time) (w store.Window, err error) {
 			return w, &settingsError{fmt.Errorf("%s: %q is neither a day such as 2026-10-01 nor a time such as 2026-10-01T08:00:00Z", end.flag, end.given)}
 		}
 		*end.at = day.UTC()
+	}
+	if f.From == "" && f.Last <= 0 {
+		return w, &settingsError{errors.New("--last: wants more than nothing, such as 24h or 7d")}
 	}
 	if !w.To.After(w.From) {
 		return w, &settingsError{errors.New("--to: is not after --from")}
@@ -166,7 +169,7 @@ func (f *figuresFlags) none() string {
 
 type ratesCmd struct {
 	figuresFlags
-	Min  int  `help:"Fold characteristics of a domain that were found less often into one line; 1 shows all." default:"2"`
+	Min  int  `help:"Fold kinds of bias of a domain that were found less often into one line; 1 shows all." default:"2"`
 	Top  int  `help:"Findings to show." default:"8"`
 	JSON bool `help:"Print JSON." name:"json"`
 }
@@ -231,7 +234,7 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 // less often than atLeast say little: more than three of them in a domain are one line.
 func printRates(out io.Writer, rates []store.DomainRates, top []store.TopFinding, atLeast int) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "DOMAIN\tCHARACTERISTIC\tFOUND\tANALYSED\tRATE\tWILSON 95 %")
+	fmt.Fprintln(t, "DOMAIN\tBIAS\tFOUND\tANALYSED\tRATE\tWILSON 95 %")
 	for _, d := range rates {
 		row := func(domain, name string, r store.Rate) {
 			fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%.1f %%\t%.1f – %.1f %%\n", domain, name, r.K, r.N, 100*r.Rate, 100*r.Lower, 100*r.Upper)

@@ -15,9 +15,10 @@ func TestWindowOfFigures(t *testing.T) {
 		from, to time.Time
 		fault    string
 	}{
-		{figuresFlags{Last: 24 * time.Hour}, now.Add(-24 * time.Hour), now.Add(time.Minute), ""},
+		{figuresFlags{Last: 24 * time.Hour}, now.Add(-24 * time.Hour), now, ""},
 		{figuresFlags{Last: time.Hour, From: "2026-10-01", To: "2026-11-01"}, day(10, 1), day(11, 1), ""},
-		{figuresFlags{From: "2026-10-01T10:00:00+02:00"}, day(10, 1).Add(8 * time.Hour), now.Add(time.Minute), ""},
+		{figuresFlags{From: "2026-10-01T10:00:00+02:00"}, day(10, 1).Add(8 * time.Hour), now, ""},
+		{figuresFlags{}, time.Time{}, time.Time{}, "--last: wants more than nothing"},
 		{figuresFlags{From: "2026-11-01", To: "2026-10-01"}, now, now, "--to"},
 		{figuresFlags{To: "2026-10-01"}, now, now, "--from"},
 		{figuresFlags{From: "October"}, now, now, `--from: "October"`},
@@ -41,6 +42,34 @@ func TestDays(t *testing.T) {
 		var out, errw bytes.Buffer
 		if run([]string{"rates", "--data-dir", t.TempDir(), "--last", arg}, strings.NewReader(""), &out, &errw); (want != "") != strings.Contains(errw.String(), "is no duration") || !strings.Contains(errw.String(), want) {
 			t.Errorf("%s: %s", arg, errw.String())
+		}
+	}
+}
+
+// Who reads figures needs none of the secrets of who sends: a file with the secret of Linear's webhook alone is a fault of the sender only.
+func TestReadersNeedNoTrackersKey(t *testing.T) {
+	c := &cli{Set: []string{"linear.team=BIAS", "linear.webhook_secret=0123456789abcdef0123456789abcdef"}}
+	if _, err := c.load(defaultSettings()); err != nil {
+		t.Errorf("a reader: %v", err)
+	}
+	if _, err := c.loadWhole(defaultSettings(), []string{roleRemediation}, true); err == nil || !strings.Contains(err.Error(), "linear.webhook_secret: is of no use without linear.api_key") {
+		t.Errorf("a sender: %v", err)
+	}
+}
+
+// Once all is dropped, retention waits for the store, and says so.
+func TestStepsOfJobs(t *testing.T) {
+	for _, tc := range []struct {
+		job         string
+		done, total int
+		want        string
+	}{
+		{jobRetention, 95, 96, "95 of 96"},
+		{jobRetention, 96, 96, "96 of 96 done; waiting for old parts to leave the disk (some minutes)"},
+		{jobAlarms, 96, 96, "96 of 96"},
+	} {
+		if got := step(tc.job, tc.done, tc.total); got != tc.want {
+			t.Errorf("%s", got)
 		}
 	}
 }
