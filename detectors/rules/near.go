@@ -3,6 +3,8 @@ package rules
 import (
 	"math/bits"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -104,11 +106,22 @@ func (p *places) lastOf(ps []phrase) int {
 }
 
 func isWhole(s string, from, to int) bool {
-	return (from == 0 || !isWordByte(s[from-1]) || !isWordByte(s[from])) && (to == len(s) || !isWordByte(s[to]) || !isWordByte(s[to-1]))
+	return !(endsInLetter(s[:from]) && startsWithLetter(s[from:])) && !(endsInLetter(s[:to]) && startsWithLetter(s[to:]))
 }
 
-func isWordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 0x80
+// endsInLetter and startsWithLetter are for text in lower case; quotes, dashes and arrows beyond ASCII are no letters.
+func endsInLetter(s string) bool {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	return isLowerLetter(r)
+}
+
+func startsWithLetter(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return isLowerLetter(r)
+}
+
+func isLowerLetter(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r))
 }
 
 // columnHead gives, in lower case, the name of the column that a value of a table of text stands in: the

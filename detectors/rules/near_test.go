@@ -33,6 +33,9 @@ func TestInContext(t *testing.T) {
 		{"only the other word: absent", not, "see «1»", true},
 		{"only the other word: there", not, "Order «1»", false},
 		{"only the other word: in the head", not, "a;facture" + rows + "\n7;«1»", false},
+		{"behind a quote beyond ASCII", both, "“BSN «1»”", true},
+		{"a letter beyond ASCII before it", both, "ätel «1»", false},
+		{"the other word behind a quote", not, "“Order «1»", false},
 		{"letters beyond ASCII", &Rule{near: phrases([]string{"née le"})}, "Née le «1»", true},
 	} {
 		start := strings.Index(tc.text, "«")

@@ -14,7 +14,7 @@ import (
 // Func tells whether text[start:end] is what the rule is after.
 type Func func(text string, start, end int) bool
 
-var byName = map[string]Func{
+var byName = withAnyCase(map[string]Func{
 	"luhn":   Card,
 	"iban":   IBAN,
 	"ssn":    SSN,
@@ -28,6 +28,30 @@ var byName = map[string]Func{
 	"it_fiscal_code": ITFiscalCode, "nl_bsn": NLBSN, "pl_pesel": PLPESEL, "pl_nip": PLNIP, "pl_id_card": PLIDCard, "be_nrn": BENRN,
 	"se_personnummer": SEPersonnummer, "uk_nino": UKNINO, "uk_nhs": UKNHS, "pt_nif": PTNIF, "fi_hetu": FIHETU,
 	"dk_cpr": DKCPR, "ie_pps": IEPPS, "ch_ahv": CHAHV,
+})
+
+// withAnyCase adds <name>_any_case for checks whose rules may ask for the word beside it: whoever types "dni 12345678z" means the number, while
+// letters and digits that stand alone are an identifier in capitals only.
+func withAnyCase(checks map[string]Func) map[string]Func {
+	for _, name := range []string{"es_nif", "uk_nino", "ie_pps", "de_id_card", "de_pension", "de_health", "pl_id_card"} {
+		strict := checks[name]
+		checks[name+"_any_case"] = func(text string, start, end int) bool {
+			from, to := max(0, start-2), min(len(text), end+2) // as much as a check looks at
+			return strict(text[from:start]+upper(text[start:end])+text[end:to], start-from, end-from)
+		}
+	}
+	return checks
+}
+
+// upper gives s with capitals for the small letters of ASCII, so that no place in it moves.
+func upper(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'a' && c <= 'z' {
+			b[i] = c &^ 0x20
+		}
+	}
+	return string(b)
 }
 
 // values find what is to be masked where it is not the whole match.

@@ -94,6 +94,18 @@ func TestChecks(t *testing.T) {
 		{"se_personnummer", "«811332-9876»", false},
 		{"uk_nino", "«AB123456C»", true},
 		{"uk_nino", "«GB123456C»", false},
+		{"uk_nino", "«ab123456c»", false},
+		{"uk_nino_any_case", "«ab123456c»", true},
+		{"uk_nino_any_case", "«gb123456c»", false},
+		{"uk_nino_any_case", "x-«ab123456c»", false},
+		{"es_nif_any_case", "dni «12345678z».", true},
+		{"es_nif_any_case", "dni «12345678a»", false},
+		{"de_pension_any_case", "«15070649c103»", true},
+		{"passport", "«x1234567»", true},
+		{"passport", "«room1234»", false},
+		{"phone_labelled", "llama «1.250.000»", false},
+		{"phone_labelled", "llama «612.405.581»", true},
+		{"phone_labelled", "tel «1 250 000»", false},
 		{"uk_nhs", "«943 476 5919»", true},
 		{"pt_nif", "«123456789»", true},
 		{"de_pension", "«65 170839 J 003»", true},
@@ -139,6 +151,24 @@ func TestChecks(t *testing.T) {
 		text = strings.Replace(text, "»", "", 1)
 		if got := Named(tc.check)(text, start, end); got != tc.want {
 			t.Errorf("%s of %s: %v", tc.check, tc.text, got)
+		}
+	}
+}
+
+// A mailbox may be written with dots in brackets.
+func TestEmailInWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"to lucas (dot) meyer «(at) example (dot) com»": "lucas (dot) meyer (at) example (dot) com",
+		"a [punkt] b [punkt] c «[at] example.de»":       "a [punkt] b [punkt] c [at] example.de",
+		"see (that) jane «(at) example.com»":            "jane (at) example.com",
+		"(dot) jane «[at] example.com»":                 "jane [at] example.com",
+		"«[at] example.com»":                            "[at] example.com",
+	} {
+		start := strings.Index(text, "«")
+		plain := strings.NewReplacer("«", "", "»", "").Replace(text)
+		end := len(plain)
+		if from, to := Value("email", plain, start, end); plain[from:to] != want {
+			t.Errorf("%s: %q", text, plain[from:to])
 		}
 	}
 }

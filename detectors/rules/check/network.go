@@ -2,6 +2,7 @@ package check
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -29,19 +30,45 @@ func Email(text string, start, end int) bool {
 	return end == len(text) || !(text[end] == '.' || text[end] == '-' || text[end] == '_') || end+1 == len(text) || !isAlnum(text[end+1])
 }
 
-// emailValue finds where the mailbox begins: before the @, or the "[at]" that stands for it.
+// emailValue finds where the mailbox begins: before the @, or the "[at]" that stands for it. A mailbox may then have "[dot]" in it, too.
 func emailValue(text string, start, end int) (from, to int) {
-	from = start
-	if start < end && text[start] != '@' {
-		for from > 0 && text[from-1] == ' ' {
-			from--
-		}
-		if begin := mailbox(text, from); begin < from {
-			return begin, end
-		}
-		return start, end
+	if start == end || text[start] == '@' {
+		return mailbox(text, start), end
 	}
-	return mailbox(text, start), end
+	for at := start; start-at < 96; {
+		word := trimSpaces(text, at)
+		begin := mailbox(text, word)
+		if begin == word {
+			return start, end
+		}
+		start = begin
+		if at = beforeDot(text, trimSpaces(text, begin)); at < 0 {
+			break
+		}
+	}
+	return start, end
+}
+
+// trimSpaces goes back over spaces.
+func trimSpaces(text string, at int) int { return len(strings.TrimRight(text[:at], " ")) }
+
+// dots are how people write a dot in brackets.
+var dots = []string{"dot", "punkt", "punto", "point", "ponto", "kropka"}
+
+// beforeDot gives where a "[dot]" begins that ends at a place, -1 when none does.
+func beforeDot(text string, at int) int {
+	if at == 0 || strings.IndexByte("])}", text[at-1]) < 0 {
+		return -1
+	}
+	from := strings.LastIndexAny(text[max(0, at-12):at], "[({")
+	if from < 0 {
+		return -1
+	}
+	from += max(0, at-12)
+	if !slices.Contains(dots, strings.ToLower(strings.TrimSpace(text[from+1:at-1]))) {
+		return -1
+	}
+	return from
 }
 
 // mailbox goes back over what a mailbox may hold; other letters than ASCII's may.

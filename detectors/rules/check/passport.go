@@ -18,13 +18,13 @@ func icaoDigit(b []byte) (sum int) {
 }
 
 // Passport tells whether the match has the shape of a passport number: six to ten letters and digits, at
-// most three letters in a row, at least four digits, or two in a German one, which mixes digits with letters that are no vowels. Its rule needs the word
-// beside it.
+// most three letters in a row, at least four digits, or two in a German one, which mixes digits with letters that are no vowels; six with small letters.
+// Its rule needs the word beside it.
 func Passport(text string, start, end int) bool {
 	match := text[start:end]
 	n := len(digits(match))
 	german := n >= 2 && len(match) == 9 && strings.Trim(match, "CFGHJKLMNPRTVWXYZ0123456789") == "" && strings.IndexByte("CFGHJK", match[0]) >= 0
-	return (n >= 4 || german) && len(match) >= 6 && len(match) <= 10 && capitals(match) && !partOfLonger(text, start, end) && !(len(match) == 8 && n == 8 && compactDate(match))
+	return (n >= 4 || german) && len(match) >= 6 && len(match) <= 10 && (capitals(match) || n >= 6) && !partOfLonger(text, start, end) && !(len(match) == 8 && n == 8 && compactDate(match))
 }
 
 // compactDate tells a date written as 20260131 or 31012026.
@@ -63,11 +63,11 @@ func MRZ(text string, start, end int) bool {
 }
 
 // Licence tells whether the token at the end of the match can be the number of a driver's licence: five to
-// eighteen letters, digits and hyphens, at least three digits. Its pattern holds the word.
+// eighteen letters, digits and hyphens, at least three digits, five with small letters. Its pattern holds the word.
 func Licence(text string, start, end int) bool {
 	from, to := licenceValue(text, start, end)
 	n := len(digits(text[from:to]))
-	return n >= 3 && len(letters(text[from:to])) >= 5 && capitals(text[from:to]) && (to == len(text) || !isAlnum(text[to]))
+	return n >= 3 && len(letters(text[from:to])) >= 5 && (capitals(text[from:to]) || n >= 5) && (to == len(text) || !isAlnum(text[to]))
 }
 
 func licenceValue(text string, start, end int) (from, to int) {

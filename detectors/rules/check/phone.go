@@ -1,6 +1,7 @@
 package check
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -78,7 +79,7 @@ func PhoneLabelled(text string, start, end int) bool {
 	from, to := phoneValue(text, start, end)
 	match := text[from:to]
 	ds := digits(match)
-	if len(ds) < 6 || len(ds) == 6 && len(match) == 6 || len(ds) > 20 || helpline(ds) || same(ds) || bounded(text, from, to) {
+	if len(ds) < 6 || len(ds) == 6 && len(match) == 6 || len(ds) > 20 || helpline(ds) || same(ds) || bounded(text, from, to) || amount.MatchString(match) {
 		return false
 	}
 	if from > 0 && strings.ContainsAny(text[max(0, from-4):from], "$€£#") || Date(text, from, to) || strings.Count(match, ".") == 1 && !strings.ContainsAny(match, "-() /") {
@@ -89,6 +90,9 @@ func PhoneLabelled(text string, start, end int) bool {
 	}
 	return !compactDate(match) || len(ds) != len(match)
 }
+
+// amount is a large number in groups of thousands.
+var amount = regexp.MustCompile(`^(?:[1-9]\d?(?:\.\d{3}){2,}|[1-9](?: \d{3}){2,})$`)
 
 // helplines are lines for anybody in distress, with and without their country's code: a person's number is not among them. The
 // European Union keeps 116 000 to 116 123 for them (Decision 2007/116/EC).
