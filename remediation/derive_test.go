@@ -250,7 +250,7 @@ func TestTicketsHoldNoTextOfPeople(t *testing.T) {
 		}
 	}
 	walk("", reflect.TypeFor[audit.Breach]())
-	if got, want := strings.Join(words, " "), "Tenant Policy Tier Domain Kind Group State Reason Severity RuleSet TopRules.Rule Mitigation"; got != want {
+	if got, want := strings.Join(words, " "), "Tenant Policy Tier Domain Kind Group State Reason Severity RuleSet TopRules.Rule Mitigation By"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }
