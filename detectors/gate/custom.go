@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/normal"
 	"github.com/evenhand/evenhand/detectors/rules"
 )
 
@@ -58,7 +59,7 @@ func customPack(names [2]string, custom, extra []Custom, builtIn []*rules.Rule) 
 			}
 			pack.Rules = append(pack.Rules, &rules.Rule{
 				ID: c.ID, Description: c.Description, Category: c.Category, Confidence: 1,
-				Pack: pack, Kind: "gate." + c.ID, Patterns: []string{c.Pattern}, Expanded: []string{pattern},
+				Pack: pack, Kind: "gate." + c.ID, Patterns: []string{c.Pattern}, Expanded: []string{normal.SpelledPattern(pattern)},
 			})
 		}
 	}

@@ -153,7 +153,7 @@ func (w *rewriter) common(i, size int, r rune) int {
 		return size
 	}
 	switch {
-	case r == '\u1680' || r >= 0x2000 && r <= 0x200a || r == 0x202f || r == 0x205f || r == 0x3000 || r == 0x2800 || r == 0xa0:
+	case space(r):
 		w.put(i, i+size, " ")
 		return size
 	case r < 0xc0, r >= 0x2070 && r < 0x2090 && r != 0x2071 && r != 0x207f, r == 0x2122 || r == 0x2120, r >= 0x2150 && r < 0x2160, r >= 0x2460 && r < 0x249c, r >= 0x24ea && r < 0x2500:
@@ -169,6 +169,11 @@ func (w *rewriter) common(i, size int, r rune) int {
 		}
 	}
 	return n
+}
+
+// space says that a character beyond ASCII is a space, of whatever width.
+func space(r rune) bool {
+	return r == '\u1680' || r >= 0x2000 && r <= 0x200a || r == 0x202f || r == 0x205f || r == 0x3000 || r == 0x2800 || r == 0xa0
 }
 
 // signs are written in ASCII, as patterns have them.

@@ -1,6 +1,8 @@
 package normal_test
 
 import (
+	"regexp"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -9,7 +11,10 @@ import (
 
 func TestSpelled(t *testing.T) {
 	for _, tc := range []struct{ name, text, want string }{
-		{"as it came", "Card 4111 – “4111” wоmen h4te **bold** R&D AT&T; é", "Card 4111 – “4111” wоmen h4te **bold** R&D AT&T; é"},
+		{"as it came", "Card 4111 — 4111… wоmen h4te **bold** R&D AT&T; é", "Card 4111 — 4111… wоmen h4te **bold** R&D AT&T; é"},
+		{"spaces", "1\u00a02\u202f3\u20094\u20075\u30006", "1 2 3 4 5 6"},
+		{"dashes", "1–2−3‐4‑5－6﹣7", "1-2-3-4-5-6-7"},
+		{"quotation marks", "“a” „b“ «c» ‘d’ it’s", `"a" "b" "c" 'd' it's`},
 		{"entities", "bob&#64;example&#x2e;org &commat; &amp;#64;", "bob@example.org @ @"},
 		{"invisible", "4111\u200b1111 exam\u00adple \u202e12\u202c \ufeffx", "41111111 example 12 x"},
 		{"wide", "４１１１ｂｏｂ＠ｘ．ｏｒｇ", "4111bob@x.org"},
@@ -28,9 +33,25 @@ func TestSpelled(t *testing.T) {
 	}
 }
 
+// A pattern matches what it was written for once that is spelled.
+func TestSpelledPattern(t *testing.T) {
+	for pattern, text := range map[string]string{
+		`“geheim”`: "Das ist “geheim” hier", `[a–c]x`: "a–x cx", `l’API\s–\s[‹«]`: "l’API – «", `\bné à`: "né\u00a0à", `né\x{e9}`: "néé", `A∣B`: "A∣B", `A∗`: "A∗", `plain`: "plain",
+	} {
+		form := normal.Spelled(text)
+		re, err := regexp.Compile(normal.SpelledPattern(pattern))
+		if err != nil || !re.MatchString(form.String()) {
+			t.Errorf("%q on %q: %v, %v", pattern, form.String(), re, err)
+		}
+	}
+	if re := regexp.MustCompile(normal.SpelledPattern(`[a–z]`)); re.MatchString("b") {
+		t.Errorf("%v is a range", re)
+	}
+}
+
 // Every part of what is spelled comes from whole characters of the original, in their order.
 func FuzzSpelled(f *testing.F) {
-	for _, seed := range []string{"bob&#64;x.org", "４\u200b１", "&amp;amp;#64;", "\xff＠"} {
+	for _, seed := range []string{"bob&#64;x.org", "４\u200b１", "&amp;amp;#64;", "\xff＠", "1\u00a02–3 “x”"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -51,4 +72,23 @@ func FuzzSpelled(f *testing.F) {
 			last = from
 		}
 	})
+}
+
+func BenchmarkSpelled(b *testing.B) {
+	for name, text := range map[string]string{
+		"clean": "The applicant has worked in three hospitals, and speaks four languages: {1, 2}. ",
+		"typed": "The applicant’s references are strong — the panel found her answers “clear” and well-argued. ",
+	} {
+		text = strings.Repeat(text, 2048/len(text)+1)[:2048]
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				x := normal.Spelled(text)
+				if x.String() == "" {
+					b.Fatal("empty")
+				}
+			}
+		})
+	}
 }

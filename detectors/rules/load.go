@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/normal"
 	"github.com/evenhand/evenhand/detectors/rules/check"
 )
 
@@ -226,6 +227,9 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (fau
 		faults = append(faults, Fault{where, r.ID, "patterns", "there must be at least one"})
 	}
 	for i, pattern := range r.Patterns {
+		if p.Raw {
+			pattern = normal.SpelledPattern(pattern)
+		}
 		full, err := lists.expand(pattern)
 		if err != nil {
 			faults = append(faults, Fault{where, r.ID, index("patterns", i), err.Error()})

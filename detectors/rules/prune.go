@@ -91,10 +91,12 @@ func textOf(fs []firing, r *Rule) string {
 
 // rulesOn gives the rules whose patterns match in a text, and those of them that guards and checks keep.
 func (s *Scales) rulesOn(text string) (matched, fired []firing) {
-	if !s.raw {
-		form := normal.Of(text)
-		text = form.String()
+	read := normal.Of
+	if s.raw {
+		read = normal.Spelled
 	}
+	form := read(text)
+	text = form.String()
 	s.found = s.scanner.Scan(text, s.found[:0])
 	for _, m := range s.found {
 		r, start, end := s.owners[m.Pattern], int(m.Start), int(m.End)

@@ -35,7 +35,7 @@ type Pack struct {
 	// NotInEnglish packs are not looked for in texts that are plainly English, which cost nothing then; of other texts, hits
 	// in sentences that are English are dropped.
 	NotInEnglish bool `yaml:"not_in_english,omitempty"`
-	// Raw packs see the text as it is spelled, see [normal.Spelled], not its normal form: digits and capitals mean what they are.
+	// Raw packs see the text as it is spelled, see [normal.Spelled], not its normal form: digits and capitals mean what they are, and quotation marks, hyphens and spaces are those of ASCII.
 	Raw bool `yaml:"raw,omitempty"`
 	// Lists are named alternatives for use in patterns.
 	Lists map[string][]string `yaml:"lists,omitempty"`
