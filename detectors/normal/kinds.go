@@ -34,7 +34,7 @@ var kinds = func() (k [256]uint8) {
 	for _, c := range "._*~" {
 		k[c] |= joint | near
 	}
-	for _, c := range "#-]" {
+	for _, c := range "#-]{[" {
 		k[c] |= near
 	}
 	for _, c := range "[<*_~`" {

@@ -1,6 +1,6 @@
-// Package normal undoes what makes text look other than it reads: compatibility forms, invisible
-// characters, letters of other scripts that look Latin, digits in place of letters, spaced-out words,
-// emoji, entities and markdown. Rules and models read the normal text; what they find is reported at
+// Package normal undoes what makes text look other than it reads: JSON around words, compatibility forms,
+// invisible characters, letters of other scripts that look Latin, digits in place of letters, spaced-out
+// words, emoji, entities and markdown. Rules and models read the normal text; what they find is reported at
 // its place in the original.
 //
 // Ambiguous spellings (h4te, wom*n, w.o.m.e.n, wоmen with a Cyrillic о) are read as a word only if that
@@ -19,7 +19,7 @@ package normal
 import "slices"
 
 // Version changes whenever the same text may get another normal form, words.txt apart.
-const Version = "2026.11.2"
+const Version = "2026.11.3"
 
 // MaxGrowth bounds the length of the normal text, in bytes of it for a byte of the original: one
 // compatibility character of three bytes stands for eighteen letters of two.
@@ -70,7 +70,11 @@ func (t *Text) Original(start, end int) (from, to int) {
 	return start, end
 }
 
-var passes = [...]func(*rewriter){characters, markdown, spaced, words}
+// passes in their order. What is wrapped is unwrapped to its end before another pass changes the quotation marks in it.
+var passes = [...]struct {
+	run   func(*rewriter)
+	times int // at most, within a round
+}{{unwrap, 4}, {characters, 1}, {markdown, 1}, {spaced, 1}, {words, 1}}
 
 // settle runs the passes that the text needs until none changes anything, and says whether it came to that.
 // The rewriter has surveyed the text.
@@ -78,10 +82,12 @@ func (t *Text) settle(w *rewriter) bool {
 	same := 0 // passes in a row that changed nothing
 	for range maxRounds {
 		for i, pass := range passes {
-			if same++; w.need&(1<<i) != 0 && t.apply(pass, w) {
+			same++
+			for n := 0; n < pass.times && w.need&(1<<i) != 0 && t.apply(pass.run, w); n++ {
 				same = 0
 				w.look(t.normal, false)
-			} else if w.brief {
+			}
+			if w.brief && i > 0 {
 				w.look(t.normal, false)
 			}
 			if same == len(passes) {

@@ -109,6 +109,7 @@ var pieces = []string{
 	"w", "o", "m", "e", "n", "a", "i", "A", "women", "stupid", "hate", " ", " ", "  ", "\n", "\t", ".", "-", "_", "*", "**", "~~", "`", "```", "#", "# ", "- ", "|", "!", "?", ",", "/", "\\", "+",
 	"0", "1", "3", "4", "@", "$", "&", "amp;", "&amp;", "&#109;", "&lt;", "#38;", ";", "[", "](", ")", "(", "http://x.y", "<b>", "</b>", "<!--", "-->", "<", ">", "'", "’", "“", "—", "…",
 	"é", "ö", "e\u0301", "\u0301", "\u0336", "\u200b", "\u200d", "\ufe0f", "\u202e", "о", "е", "м", "ж", "η", "ω", "ᴡ", "ɴ", "ｗ", "𝔪", "ⓔ", "🅽", "🐒", "👩🏿‍🦱", "🇩🇪", "🇼", "🏳️‍🌈", "日", "ﷺ", "²", "½", "\xff", "\xe2\x82", "\x80", "\x7f", "\x01", "\v", "·", "ı", "İ", "ß", "K",
+	"{", "}", "]", "{\"", "\"", "\": ", "\", ", "\"}", "[\"", "[{\"k\": \"", ":", "null", "\\n", "\\\"", "\\u00e9", "\\ud83d\\ude00", "\\u0022", "&quot;",
 }
 
 // holds checks what is promised of every text.
@@ -174,6 +175,7 @@ func FuzzNormal(f *testing.F) {
 	for _, p := range pieces {
 		f.Add(p)
 	}
+	f.Add(`{"reply": "Wom\u0435n \"are\"\nlazy {\"a\": [1, 2, {}]}", "n": 1.5, "x": ["a b", nu`)
 	f.Add("**Ｗ0mеn** аrе s\u200bt\u200bu\u200bp\u200bi\u200bd 🐷 &amp;lt; [w o m e n](http://x.y)")
 	f.Fuzz(func(t *testing.T, text string) { holds(t, text) })
 }
@@ -186,7 +188,7 @@ const (
 )
 
 func BenchmarkOf(b *testing.B) {
-	for name, text := range map[string]string{"clean": prose, "marked": other, "typed": typed, "scripts": greek, "adversarial": "w 0 m е n.f*ck*n & ", "russian": "Он работал в трёх больницах и знает четыре языка, а она нет. "} {
+	for name, text := range map[string]string{"clean": prose, "marked": other, "typed": typed, "scripts": greek, "adversarial": "w 0 m е n.f*ck*n & ", "russian": "Он работал в трёх больницах и знает четыре языка, а она нет. ", "json": `{"id": 12, "note": "` + strings.TrimSpace(prose) + `\nYours", "tags": ["a", "b"]},`} {
 		text = strings.Repeat(text, 2048/len(text)+1)[:2048]
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

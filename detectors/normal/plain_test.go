@@ -15,7 +15,8 @@ func (t *Text) settlePlainly() bool {
 	same := 0
 	for range maxRounds {
 		for _, pass := range passes {
-			if same++; t.apply(pass, w) {
+			same++
+			for n := 0; n < pass.times && t.apply(pass.run, w); n++ {
 				same = 0
 			}
 			if same == len(passes) {
@@ -70,7 +71,7 @@ func clean(s string) bool {
 			}
 		}
 	}
-	return true
+	return !inQuotes(s)
 }
 
 // suspect looks at a byte that needs its neighbours to tell.
@@ -97,6 +98,8 @@ func suspect(s string, i int) bool {
 		return before == '\n' || before == '\t' || before == ' ' || after == '#'
 	case '-':
 		return (after == ' ' || after == '\t') && (before == '\n' || before == '\t' || before == ' ' && (i < 2 || s[i-2] <= ' '))
+	case '{', '[':
+		return right&wide != 0 || strings.IndexByte("\"{[ \t\r\n", after) >= 0
 	case ']':
 		return after == '('
 	}
@@ -153,6 +156,7 @@ func FuzzSurvey(f *testing.F) {
 	for _, p := range pieces {
 		f.Add(p)
 	}
+	f.Add(`{"reply": "{\"a\": \"x\\ny\"}", "n": [1, 2], "x": ["a b", nu`)
 	f.Add("The **applicant** has worked at 3M since 2019, st*pid f.u.c.k $hit: [here](https://a.b/c).\n- Sooo w0men wom..en\n 1. a b c d")
 	f.Fuzz(func(t *testing.T, text string) { alikePlainly(t, text) })
 }

@@ -21,13 +21,14 @@ type rewriter struct {
 	run          [maxRun]cell
 	cuts         []cut // of a line
 	reader       reader
+	json         jsonReader
 }
 
 var rewriters = sync.Pool{New: func() any { return new(rewriter) }}
 
 // free gives the rewriter back, without the text.
 func (w *rewriter) free() {
-	w.src = ""
+	w.src, w.json.s = "", ""
 	rewriters.Put(w)
 }
 

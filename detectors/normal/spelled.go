@@ -2,6 +2,7 @@ package normal
 
 import (
 	"regexp"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -9,16 +10,26 @@ import (
 )
 
 // Spelled gives a text with the characters that a reader sees, in their common form, and nothing else undone: entities of
-// HTML are decoded, invisible characters are gone, letters, digits and signs are those of a keyboard where theirs are wide
-// or mathematical, and so are spaces, hyphens, minus signs and quotation marks. Numbers and addresses are looked for in it:
-// markdown, digits among letters and the like mean what they say there. Nearly all texts in plain ASCII are spelled so as
-// they came, which costs one look.
+// HTML and escapes in strings of JSON are decoded, invisible characters are gone, letters, digits and signs are those of a
+// keyboard where theirs are wide or mathematical, and so are spaces, hyphens, minus signs and quotation marks. Numbers and
+// addresses are looked for in it: markdown, digits among letters and the like mean what they say there, and JSON stays
+// JSON around its strings. Nearly all texts in plain ASCII are spelled so as they came, which costs one look.
 func Spelled(text string) Text {
 	t := Text{normal: text, original: text}
 	w := rewriters.Get().(*rewriter)
 	defer w.free()
+	read := -1 // layers of the text in which escapes were looked for
 	for range maxEncodings {
-		if !t.apply(spelling, w) {
+		before := len(t.layers)
+		// JSON in JSON first: quotation marks in it must not change before it is read.
+		for n := 0; n < maxEncodings && strings.IndexByte(t.normal, '\\') >= 0; n++ {
+			since := read
+			read = len(t.layers)
+			if !t.apply(func(w *rewriter) { w.decode(func(at int) bool { return since < 0 || t.made(at, since) }) }, w) {
+				break
+			}
+		}
+		if t.apply(spelling, w); len(t.layers) == before {
 			break
 		}
 	}
@@ -27,6 +38,38 @@ func Spelled(text string) Text {
 
 // maxEncodings bounds how often a text may be encoded upon itself: an entity of a wide digit is undone in two rounds.
 const maxEncodings = 3
+
+// decode decodes the escapes in the strings of JSON whose first quotation mark is fresh: those of a document once.
+func (w *rewriter) decode(fresh func(at int) bool) {
+	j := &w.json
+	j.begin(w.src)
+	if from, to, ok := literal(w.src); ok && fresh(from-1) {
+		w.unescape(from, to)
+		return
+	}
+	for from, to, ok := j.next(0); ok; from, to, ok = j.next(to) {
+		if !fresh(from + strings.IndexByte(w.src[from:to], '"')) {
+			continue
+		}
+		for _, token := range j.tokens {
+			if token.kind != plainToken {
+				w.unescape(int(token.from), int(token.to))
+			}
+		}
+	}
+}
+
+// made says that a byte came from an edit of the layers from since on.
+func (t *Text) made(at, since int) bool {
+	for i := len(t.layers) - 1; i >= since; i-- {
+		edits := t.layers[i]
+		if k := sort.Search(len(edits), func(k int) bool { return int(edits[k].ns) > at }); k > 0 && at < int(edits[k-1].ne) {
+			return true
+		}
+		at, _ = sourceOf(edits, at)
+	}
+	return false
+}
 
 // spelling brings characters and entities into their common form.
 func spelling(w *rewriter) {

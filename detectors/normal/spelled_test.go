@@ -15,6 +15,13 @@ func TestSpelled(t *testing.T) {
 		{"spaces", "1\u00a02\u202f3\u20094\u20075\u30006", "1 2 3 4 5 6"},
 		{"dashes", "1–2−3‐4‑5－6﹣7", "1-2-3-4-5-6-7"},
 		{"quotation marks", "“a” „b“ «c» ‘d’ it’s", `"a" "b" "c" 'd' it's`},
+		{"escapes", `{"a": "x\n1\t2\u00e9 \"\\\/ \ud83d\ude00 \u00a0\q"}`, "{\"a\": \"x\n1\t2é \"\\/ 😀  \\q\"}"},
+		{"escapes once", `{"a": "C:\\new\\table"}`, `{"a": "C:\new\table"}`},
+		{"escapes upon each other", `{"a": "{\"b\": \"“x”\\n1 C:\\\\new\"}", "c": "\\n"}`, "{\"a\": \"{\"b\": \"\"x\"\n1 C:\\new\"}\", \"c\": \"\\n\"}"},
+		{"escapes in entities", `{&quot;a&quot;: &quot;x\n1&quot;}`, "{\"a\": \"x\n1\"}"},
+		{"escapes cut off", `{"a": "x\n1\u00`, "{\"a\": \"x\n1\\u00"},
+		{"a string of JSON", `"x\n1"`, "\"x\n1\""},
+		{"no JSON", `say "x\n1" {x: "\n"} C:\new`, `say "x\n1" {x: "\n"} C:\new`},
 		{"entities", "bob&#64;example&#x2e;org &commat; &amp;#64;", "bob@example.org @ @"},
 		{"invisible", "4111\u200b1111 exam\u00adple \u202e12\u202c \ufeffx", "41111111 example 12 x"},
 		{"wide", "４１１１ｂｏｂ＠ｘ．ｏｒｇ", "4111bob@x.org"},
@@ -51,7 +58,7 @@ func TestSpelledPattern(t *testing.T) {
 
 // Every part of what is spelled comes from whole characters of the original, in their order.
 func FuzzSpelled(f *testing.F) {
-	for _, seed := range []string{"bob&#64;x.org", "４\u200b１", "&amp;amp;#64;", "\xff＠", "1\u00a02–3 “x”"} {
+	for _, seed := range []string{"bob&#64;x.org", "４\u200b１", "&amp;amp;#64;", "\xff＠", `{"a": "x\n\u00e9 {\"b\": \"\\n\"}", "c`, "1\u00a02–3 “x”", `"a\nb"`} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -78,6 +85,7 @@ func BenchmarkSpelled(b *testing.B) {
 	for name, text := range map[string]string{
 		"clean": "The applicant has worked in three hospitals, and speaks four languages: {1, 2}. ",
 		"typed": "The applicant’s references are strong — the panel found her answers “clear” and well-argued. ",
+		"json":  `{"id": 12, "note": "The applicant has worked in three hospitals.\nYours"},`,
 	} {
 		text = strings.Repeat(text, 2048/len(text)+1)[:2048]
 		b.Run(name, func(b *testing.B) {

@@ -12,7 +12,8 @@ import (
 type need uint8
 
 const (
-	needCharacters need = 1 << iota // in the order of passes
+	needUnwrap need = 1 << iota // in the order of passes
+	needCharacters
 	needMarkdown
 	needSpaced
 	needWords
@@ -20,7 +21,7 @@ const (
 	// unclean says that a text calls for the passes at all: without it, it stays as it is.
 	unclean
 
-	needAll = needCharacters | needMarkdown | needSpaced | needWords | unclean
+	needAll = needUnwrap | needCharacters | needMarkdown | needSpaced | needWords | unclean
 )
 
 // survey says what a text needs, and where.
@@ -86,6 +87,7 @@ func (v *survey) look(text string, brief bool) {
 	for ; i < len(text); i++ {
 		v.at(text, i)
 	}
+	v.need |= when(inQuotes(text), needUnwrap|unclean)
 }
 
 const ones, tops = 0x0101010101010101, 0x8080808080808080
@@ -196,6 +198,8 @@ func sign(c, before, after byte, early bool) (n need) {
 		return when(starts || after == '#', needMarkdown|unclean)
 	case '-':
 		return when(blank && starts && (before != ' ' || early), needMarkdown|unclean)
+	case '{', '[':
+		return when(right&wide != 0 || strings.IndexByte("\"{[ \t\r\n", after) >= 0, needUnwrap|unclean)
 	case ']':
 		return when(after == '(', needMarkdown|unclean)
 	case '+':

@@ -1,6 +1,7 @@
 package pii_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -79,6 +80,38 @@ func TestSeparatorsOfOthers(t *testing.T) {
 	} {
 		if fs := find(t, text); len(fs) > 0 {
 			t.Errorf("%v in %q", entities(fs), text)
+		}
+	}
+}
+
+// Escapes of JSON hide nothing, and a masked answer is the JSON that it was, but for the values.
+func TestInJSON(t *testing.T) {
+	for _, tc := range []struct{ name, text, want string }{
+		{"behind a line break", `{"reply":"Customer data:\n4532871148309266"}`, `{"reply":"Customer data:\n[CREDIT_CARD]"}`},
+		{"between breaks", `{"reply":"Data:\n4532871148309266\tIBAN\u00a0DE89\u00a03704\u00a00044\u00a00532\u00a00130\u00a000\r\nBye"}`, `{"reply":"Data:\n[CREDIT_CARD]\tIBAN\u00a0[IBAN]\r\nBye"}`},
+		{"written in escapes", `{"card":"\u0034532871148309266"}`, `{"card":"[CREDIT_CARD]"}`},
+		{"beside quotes", `{"reply":"the card \"4532871148309266\" of \"jane@example.org\""}`, `{"reply":"the card \"[CREDIT_CARD]\" of \"[EMAIL]\""}`},
+		{"in JSON in JSON", `{"args":"{\"to\":\"jane@example.org\",\"body\":\"card:\\n4532871148309266\"}"}`, `{"args":"{\"to\":\"[EMAIL]\",\"body\":\"card:\\n[CREDIT_CARD]\"}"}`},
+		{"in a fence", "Here:\n```json\n{\n  \"reply\": \"call:\\n+44 20 7946 0958\\nnow\"\n}\n```\nBye", "Here:\n```json\n{\n  \"reply\": \"call:\\n[PHONE]\\nnow\"\n}\n```\nBye"},
+		{"cut off", `{"reply":"Card:\n4532871148309266\nBest wish`, `{"reply":"Card:\n[CREDIT_CARD]\nBest wish`},
+		{"a string of JSON", `"Card:\n4532871148309266\nBye"`, `"Card:\n[CREDIT_CARD]\nBye"`},
+		{"a password ends where its string does", `{"note":"password: hunter2sun\nsecond line"}`, `{"note":"password: [CREDENTIAL]\nsecond line"}`},
+	} {
+		fs := find(t, tc.text)
+		if got := pii.Mask(tc.text, audit.Output, fs); got != tc.want {
+			t.Errorf("%s: %q becomes %q, want %q", tc.name, tc.text, got, tc.want)
+		}
+	}
+	for _, l := range formats(t) { // any value, in JSON as programs write it
+		for _, before := range []string{"Data:\n", "", "\"x\"\t"} {
+			raw, err := json.MarshalIndent(map[string]any{"n": 1, "reply": before + l.Text + "\n\"Bye\" \\"}, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			masked := pii.Mask(string(raw), audit.Output, find(t, string(raw)))
+			if !json.Valid([]byte(masked)) {
+				t.Errorf("%s: %s becomes %s", l.ID, raw, masked)
+			}
 		}
 	}
 }
