@@ -224,3 +224,20 @@ func plainEnd(s string, i int) (end int, ok bool) {
 	}
 	return end, false
 }
+
+// PlainJSON tells of ranges of a text, asked for from front to back, whether they are a number or literal of JSON in it.
+func PlainJSON(text string) func(from, to int) bool {
+	j := &jsonReader{}
+	j.begin(text)
+	end, k, more := 0, 0, true // of the document read last, token in it
+	return func(from, to int) bool {
+		for more && end <= from {
+			_, end, more = j.next(end)
+			k = 0
+		}
+		for more && k < len(j.tokens) && int(j.tokens[k].to) <= from {
+			k++
+		}
+		return more && k < len(j.tokens) && j.tokens[k].kind == plainToken && int(j.tokens[k].from) == from && int(j.tokens[k].to) == to
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/normal"
 )
 
 // Place is a range of a text and that of the placeholder that stands for it in the masked text, in code points.
@@ -24,8 +25,8 @@ func Mask(text string, side audit.Side, findings []audit.Finding) string {
 
 // Replace puts [ENTITY] in the place of what this detector's findings say of a text, the side being that of the
 // text, and tells where, in order; findings of other kinds are passed over. Of overlapping findings the longest counts,
-// then the surest, then the first; a finding beyond the end of the text counts as far as there is text. The same text
-// and findings give the same result.
+// then the surest, then the first; a finding beyond the end of the text counts as far as there is text. A number of JSON
+// becomes a string. The same text and findings give the same result.
 func Replace(text string, side audit.Side, findings []audit.Finding) (masked string, places []Place) {
 	return replace(text, side, findings, func(entity, _ string) string { return "[" + entity + "]" })
 }
@@ -105,6 +106,7 @@ func replace(text string, side audit.Side, findings []audit.Finding, placeholder
 	})
 	kept := apart(fs, func(f audit.Finding) (from, to int) { return int(f.Span.Start), int(f.Span.End) })
 	var out strings.Builder
+	plain := normal.PlainJSON(text)
 	next, n, from := 0, uint32(0), 0 // finding, code points passed, byte not yet written
 	shift := 0                       // code points by which the masked text is ahead
 	for at := range text {
@@ -116,7 +118,11 @@ func replace(text string, side audit.Side, findings []audit.Finding, placeholder
 			out.WriteString(text[from:at])
 			original := kept[next].Span
 			original.End = min(original.End, n+uint32(utf8.RuneCountInString(text[at:])))
-			put := placeholder(kept[next].Entity, within(text[at:], original))
+			value := within(text[at:], original)
+			put := placeholder(kept[next].Entity, value)
+			if plain(at, at+len(value)) { // JSON stays JSON
+				put = `"` + put + `"`
+			}
 			out.WriteString(put)
 			begin, size := uint32(int(n)+shift), utf8.RuneCountInString(put)
 			places = append(places, Place{original, audit.Span{Start: begin, End: begin + uint32(size)}})

@@ -93,6 +93,7 @@ func TestInJSON(t *testing.T) {
 		{"beside quotes", `{"reply":"the card \"4532871148309266\" of \"jane@example.org\""}`, `{"reply":"the card \"[CREDIT_CARD]\" of \"[EMAIL]\""}`},
 		{"in JSON in JSON", `{"args":"{\"to\":\"jane@example.org\",\"body\":\"card:\\n4532871148309266\"}"}`, `{"args":"{\"to\":\"[EMAIL]\",\"body\":\"card:\\n[CREDIT_CARD]\"}"}`},
 		{"in a fence", "Here:\n```json\n{\n  \"reply\": \"call:\\n+44 20 7946 0958\\nnow\"\n}\n```\nBye", "Here:\n```json\n{\n  \"reply\": \"call:\\n[PHONE]\\nnow\"\n}\n```\nBye"},
+		{"numbers", `Here: {"card":4532871148309266,"n":[1,4532871148309266],"s":"4532871148309266"} and 4532871148309266, ok`, `Here: {"card":"[CREDIT_CARD]","n":[1,"[CREDIT_CARD]"],"s":"[CREDIT_CARD]"} and [CREDIT_CARD], ok`},
 		{"cut off", `{"reply":"Card:\n4532871148309266\nBest wish`, `{"reply":"Card:\n[CREDIT_CARD]\nBest wish`},
 		{"a string of JSON", `"Card:\n4532871148309266\nBye"`, `"Card:\n[CREDIT_CARD]\nBye"`},
 		{"a password ends where its string does", `{"note":"password: hunter2sun\nsecond line"}`, `{"note":"password: [CREDENTIAL]\nsecond line"}`},
