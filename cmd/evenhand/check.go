@@ -40,6 +40,8 @@ overlap, the tables hold what the markers say, no event has two rows or two verd
 is an orphan, the rollups equal a new count. With the brokers, which are asked when they are known (the running 'evenhand up', or kafka.brokers): every message that
 the interactions' topic still holds and the group has taken in is stored or rejected, bias.audit.stream holds its result, and the table
 decisions is what evenhand.decisions says.
+It proves the way in, and no more: who holds the store's password can delete an interaction from all tables, which counts as delivered again once
+the log has let its message go, or alter a text or a verdict, and nothing here tells.
 It runs beside production. Exit status 3 when something is wrong.`
 }
 
