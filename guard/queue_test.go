@@ -56,8 +56,14 @@ func (s *sink) queue(c guard.QueueConfig, counts map[string]int) *guard.Queue[st
 func TestQueueRefusesWhatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, counts, said := &sink{}, map[string]int{}, &strings.Builder{}
+		var mu sync.Mutex
 		q := guard.NewQueue(guard.DefaultQueueConfig(), guard.QueueOptions[string]{
-			Send: s.send, Count: func(outcome string, n int) { counts[outcome] += n }, Logger: slog.New(slog.NewTextHandler(said, nil)),
+			Send: s.send, Logger: slog.New(slog.NewTextHandler(said, nil)),
+			Count: func(outcome string, n int) { // the queue counts what it sent, callers what they leave
+				mu.Lock()
+				defer mu.Unlock()
+				counts[outcome] += n
+			},
 			Fits: func(t string) error {
 				if len(t) > 3 {
 					return audit.E("test", audit.KindInvalid, errors.New("at most 3"))
