@@ -73,13 +73,7 @@ func (r *Retention) Erase(ctx context.Context, e Erasure, user string, waiting f
 	if user == "" {
 		errs = append(errs, errors.New("user: is empty"))
 	}
-	if !code.MatchString(e.Reason) {
-		errs = append(errs, errors.New("reason: is not a code of up to 64 letters, digits and _./- (a case number, not its story)"))
-	}
-	if !code.MatchString(e.By) {
-		errs = append(errs, errors.New("by: is not a name of up to 64 letters, digits and _./-"))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, reasoned(e.Reason), signed(e.By))...); err != nil {
 		return e, Erased{}, audit.E(op, audit.KindInvalid, err)
 	}
 	now, err := r.now(ctx)

@@ -67,13 +67,23 @@ func (h *Hold) validate() error {
 	if len(h.Events) > mostEvents {
 		errs = append(errs, fmt.Errorf("events: %d are more than %d; place several holds", len(h.Events), mostEvents))
 	}
-	if !code.MatchString(h.Reason) {
-		errs = append(errs, errors.New("reason: is not a code of up to 64 letters, digits and _./- (a case number, not its story)"))
+	return errors.Join(append(errs, reasoned(h.Reason), signed(h.By))...)
+}
+
+// reasoned refuses a reason that is no code: it outlives the texts.
+func reasoned(reason string) error {
+	if !code.MatchString(reason) {
+		return errors.New("reason: is not a code of up to 64 letters, digits and _./- (a case number, not its story)")
 	}
-	if !code.MatchString(h.By) {
-		errs = append(errs, errors.New("by: is not a name of up to 64 letters, digits and _./-"))
+	return nil
+}
+
+// signed refuses what is not the name of who acts.
+func signed(by string) error {
+	if !code.MatchString(by) {
+		return errors.New("by: is not a name of up to 64 letters, digits and _./-")
 	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Place puts a hold in force and gives it an id and a time. When a run was dropping what the hold names at
@@ -119,8 +129,8 @@ func (r *Retention) Named(ctx context.Context, h *Hold) (n uint64, err error) {
 // first time.
 func (r *Retention) Release(ctx context.Context, id audit.ID, by string) (Hold, error) {
 	const op = "retention: release hold"
-	if !code.MatchString(by) {
-		return Hold{}, audit.E(op, audit.KindInvalid, errors.New("by: is not a name of up to 64 letters, digits and _./-"))
+	if err := signed(by); err != nil {
+		return Hold{}, audit.E(op, audit.KindInvalid, err)
 	}
 	holds, err := r.Holds(ctx)
 	if err != nil {

@@ -124,9 +124,6 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 	return out
 }
 
-// dataFolder looks at one folder as the data folder.
-func dataFolder(dir string) diagnosis { return folder{"data", dir}.diagnose() }
-
 // outside looks at what 'evenhand run' needs.
 func outside(ctx context.Context, s settings) (out []diagnosis) {
 	if len(s.Kafka.Brokers) == 0 {

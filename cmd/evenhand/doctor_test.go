@@ -59,12 +59,12 @@ func TestDoctorTriesTheDataFolder(t *testing.T) {
 		bad[closed] = " cannot be written: permission denied; choose another with --data-dir"
 	}
 	for at, why := range bad {
-		if d := dataFolder(at); d.State != "bad" || !strings.HasPrefix(d.Says, at+why) {
+		if d := (folder{"data", at}).diagnose(); d.State != "bad" || !strings.HasPrefix(d.Says, at+why) {
 			t.Errorf("%s: %+v", at, d)
 		}
 	}
 	for at, says := range map[string]string{dir: "MiB free", filepath.Join(dir, "a", "b"): "MiB free; 'evenhand up' makes it"} {
-		if d := dataFolder(at); d.State == "bad" || !strings.HasSuffix(strings.Split(d.Says, ". Below ")[0], says) { // of a disk that is soon full it says more
+		if d := (folder{"data", at}).diagnose(); d.State == "bad" || !strings.HasSuffix(strings.Split(d.Says, ". Below ")[0], says) { // of a disk that is soon full it says more
 			t.Errorf("%s: %+v", at, d)
 		}
 	}
