@@ -77,7 +77,8 @@ func (g *guards) match(asked []Guard, text string) bool {
 // not stand beside it.
 func Accept(r *Rule, text string, start, end int) (from, to int, ok bool) {
 	valid := check.Named(r.Check)
-	if Suppressed(r, text, start, end) || valid != nil && !valid(text, start, end) || !InContext(r, text, start, end) {
+	// What costs most, the guards' expressions over a whole sentence, comes last.
+	if valid != nil && !valid(text, start, end) || !InContext(r, text, start, end) || Suppressed(r, text, start, end) {
 		return 0, 0, false
 	}
 	from, to = check.Value(r.Check, text, start, end)
