@@ -5,19 +5,17 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/keyfile"
 )
 
 // Issuer, audience and claims of tokens that the development key signs. Settings do not change them.
@@ -44,68 +42,24 @@ func devKeyFile(dataDir string) string { return filepath.Join(dataDir, "auth", "
 
 // MakeDevKey reads the key of a data folder and makes it where there is none.
 func MakeDevKey(dataDir string) (*DevKey, error) {
-	file := devKeyFile(dataDir)
-	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
-		return LoadDevKey(dataDir)
-	}
-	fail := func(err error) (*DevKey, error) {
+	if err := keyfile.Make(devKeyFile(dataDir)); err != nil {
 		return nil, audit.E("auth: development key", audit.KindInternal, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fail(err)
-	}
-	_, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return fail(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return fail(err)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(file), "dev.key.*") // 0600
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	err = errors.Join(pem.Encode(tmp, &pem.Block{Type: "PRIVATE KEY", Bytes: der}), tmp.Sync(), tmp.Close())
-	if err == nil { // a link is made whole or not at all, and only by the first of two starts
-		if err = os.Link(tmp.Name(), file); errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
-	}
-	if err != nil {
-		return fail(err)
 	}
 	return LoadDevKey(dataDir)
 }
 
 // LoadDevKey reads the key of a data folder. A file that others may read is refused.
 func LoadDevKey(dataDir string) (*DevKey, error) {
-	file := devKeyFile(dataDir)
-	fail := func(err error) (*DevKey, error) { return nil, audit.E("auth: development key", audit.KindInvalid, err) }
-	st, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail(fmt.Errorf("%w in %s: 'evenhand up' makes it on its first start", ErrNoDevKey, dataDir))
-	} else if err != nil {
-		return fail(err)
+	private, err := keyfile.Load(devKeyFile(dataDir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w in %s: 'evenhand up' makes it on its first start", ErrNoDevKey, dataDir)
+	case err != nil:
+		err = fmt.Errorf("%w, or delete it and start 'evenhand up' again for a new one", err)
+	default:
+		return newDevKey(private), nil
 	}
-	if st.Mode().Perm()&0o077 != 0 {
-		return fail(fmt.Errorf("%s can be read by others; chmod 600 %s, or delete it and start 'evenhand up' again for a new one", file, file))
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return fail(err)
-	}
-	block, _ := pem.Decode(b)
-	if block == nil {
-		return fail(fmt.Errorf("%s is no key; delete it and start 'evenhand up' again", file))
-	}
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	private, ok := key.(ed25519.PrivateKey)
-	if err != nil || !ok {
-		return fail(fmt.Errorf("%s is no Ed25519 key; delete it and start 'evenhand up' again", file))
-	}
-	return newDevKey(private), nil
+	return nil, audit.E("auth: development key", audit.KindInvalid, err)
 }
 
 func newDevKey(private ed25519.PrivateKey) *DevKey {

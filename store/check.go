@@ -9,6 +9,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
+
+	"github.com/evenhand/evenhand/internal/seal"
 )
 
 // FaultCode names what is wrong.
@@ -16,26 +18,35 @@ type FaultCode string
 
 // The faults that check finds.
 const (
-	FaultGap              FaultCode = "gap"                   // offsets that no marker covers
-	FaultOverlap          FaultCode = "overlap"               // two markers of one generation cover the same offsets
-	FaultMarkerSum        FaultCode = "marker_sum"            // rows, rejected and skipped are not the range's length
-	FaultRowsMissing      FaultCode = "rows_missing"          // more distinct keys or fewer rows than the markers say
-	FaultRejectedMissing  FaultCode = "rejected_missing"      // rejected rows and markers differ
-	FaultOffsetTwice      FaultCode = "offset_twice"          // an offset is both stored and rejected, or stored twice
-	FaultVerdictMissing   FaultCode = "verdict_missing"       // an interaction without a hot verdict
-	FaultVerdictOrphan    FaultCode = "verdict_orphan"        // a hot verdict whose interaction never followed
-	FaultCurrentMissing   FaultCode = "audit_current_missing" // an interaction without its flat row
-	FaultCurrentOrphan    FaultCode = "audit_current_orphan"  // a flat row without its interaction
-	FaultCurrentUnequal   FaultCode = "audit_current_unequal" // the flat row says other than the facts
-	FaultKeyWrong         FaultCode = "key_wrong"             // event_day, sort_ts or time do not agree
-	FaultVerdictTwice     FaultCode = "verdict_twice"         // two hot verdicts of one event and content
-	FaultDoubled          FaultCode = "doubled"               // one event and content under two days, though its time was not assumed
-	FaultTextOrphan       FaultCode = "text_orphan"           // text whose interaction or rejection never followed
-	FaultUserOrphan       FaultCode = "user_orphan"           // the same of interaction_users
-	FaultDeliveryMissing  FaultCode = "delivery_missing"      // a message of the log, taken in by the group, that is neither stored nor rejected
-	FaultUnpublished      FaultCode = "result_unpublished"    // a stored result that its topic lacks
-	FaultRollupUnequal    FaultCode = "rollup_unequal"        // cells of an hour that are not what the read model gives
-	FaultRollupDayUnequal FaultCode = "rollup_daily_unequal"  // cells of a day that are not the sums of its hours
+	FaultGap                FaultCode = "gap"                   // offsets that no marker covers
+	FaultOverlap            FaultCode = "overlap"               // two markers of one generation cover the same offsets
+	FaultMarkerSum          FaultCode = "marker_sum"            // rows, rejected and skipped are not the range's length
+	FaultRowsMissing        FaultCode = "rows_missing"          // more distinct keys or fewer rows than the markers say
+	FaultRejectedMissing    FaultCode = "rejected_missing"      // rejected rows and markers differ
+	FaultOffsetTwice        FaultCode = "offset_twice"          // an offset is both stored and rejected, or stored twice
+	FaultVerdictMissing     FaultCode = "verdict_missing"       // an interaction without a hot verdict
+	FaultVerdictOrphan      FaultCode = "verdict_orphan"        // a hot verdict whose interaction never followed
+	FaultCurrentMissing     FaultCode = "audit_current_missing" // an interaction without its flat row
+	FaultCurrentOrphan      FaultCode = "audit_current_orphan"  // a flat row without its interaction
+	FaultCurrentUnequal     FaultCode = "audit_current_unequal" // the flat row says other than the facts
+	FaultKeyWrong           FaultCode = "key_wrong"             // event_day, sort_ts or time do not agree
+	FaultVerdictTwice       FaultCode = "verdict_twice"         // two hot verdicts of one event and content
+	FaultDoubled            FaultCode = "doubled"               // one event and content under two days, though its time was not assumed
+	FaultTextOrphan         FaultCode = "text_orphan"           // text whose interaction or rejection never followed
+	FaultUserOrphan         FaultCode = "user_orphan"           // the same of interaction_users
+	FaultDeliveryMissing    FaultCode = "delivery_missing"      // a message of the log, taken in by the group, that is neither stored nor rejected
+	FaultUnpublished        FaultCode = "result_unpublished"    // a stored result that its topic lacks
+	FaultSealBroken         FaultCode = "seal_broken"           // a marker that is not what its signature is of, or whose signer is not known
+	FaultSealMissing        FaultCode = "seal_missing"          // a marker without seals after others had some
+	FaultSealUnsigned       FaultCode = "seal_unsigned"         // a marker without signature after others had one
+	FaultInteractionAltered FaultCode = "interaction_altered"   // a row that is not what was sealed
+	FaultInteractionDeleted FaultCode = "interaction_deleted"   // a seal whose interaction is gone
+	FaultInteractionAdded   FaultCode = "interaction_added"     // a row where no marker knows of one
+	FaultVerdictAltered     FaultCode = "verdict_altered"
+	FaultTextAltered        FaultCode = "text_altered"         // a text is other than sealed, or some are gone
+	FaultTextDeleted        FaultCode = "text_deleted"         // all are gone, and neither retention nor an erasure took them
+	FaultRollupUnequal      FaultCode = "rollup_unequal"       // cells of an hour that are not what the read model gives
+	FaultRollupDayUnequal   FaultCode = "rollup_daily_unequal" // cells of a day that are not the sums of its hours
 )
 
 // Fault is one thing that is wrong. It names places and ids, never text.
@@ -86,12 +97,14 @@ type Report struct {
 	InFlight     uint64            `json:"in_flight"`           // interactions that no marker covers yet
 	Purged       uint64            `json:"purged"`              // interactions of months that retention deleted; what holds kept of them included
 	Log          *LogReport        `json:"log,omitempty"`       // absent when the brokers were not asked
-	Rollups      *RollupReport     `json:"rollups,omitempty"`   // absent before the job's first run
+	Seals        *SealReport       `json:"seals"`
+	Rollups      *RollupReport     `json:"rollups,omitempty"` // absent before the job's first run
 	Faults       []Fault           `json:"faults"`
 	Summary
 
-	opt    CheckOptions
-	purged purges
+	opt       CheckOptions
+	purged    purges
+	positions map[place]int64 // of the group, before the markers were read
 }
 
 // Summary is what one looks at first; the crash tests end with the same fields.
@@ -106,6 +119,8 @@ type Summary struct {
 type CheckOptions struct {
 	// Log is the brokers' side; nil leaves out what only it can show.
 	Log Log
+	// Keys are those that signatures are checked with; without any they are not.
+	Keys seal.Public
 	// AtRest says that nothing is being written: what the newest batches left is judged too.
 	AtRest bool
 	// AllRollups compares the rollups of all event days, as AtRest does, not of the last week only.
@@ -139,14 +154,20 @@ func (r *Report) summarize() {
 	for _, p := range r.Partitions {
 		r.Lost += p.Lost
 	}
+	var missing, deleted uint64 // two views of the same
 	for _, f := range r.Faults {
 		switch f.Code {
-		case FaultGap, FaultDeliveryMissing:
+		case FaultGap:
 			r.Lost += f.Count
+		case FaultDeliveryMissing:
+			missing += f.Count
+		case FaultInteractionDeleted:
+			deleted += f.Count
 		case FaultDoubled, FaultOffsetTwice:
 			r.Double += f.Count
 		}
 	}
+	r.Lost += max(missing, deleted)
 }
 
 // Check is CheckWith of the store alone.
@@ -161,7 +182,7 @@ func (s *Store) Check(ctx context.Context) (*Report, error) {
 // held there); ten million interactions take some minutes on two busy cores.
 func (s *Store) CheckWith(ctx context.Context, opt CheckOptions) (*Report, error) {
 	r := &Report{At: time.Now().UTC().Truncate(time.Millisecond), Partitions: []PartitionReport{}, Faults: []Fault{}, opt: opt}
-	for _, step := range []func(context.Context, *Report) error{s.checkPurged, s.checkBrokers, s.checkLog, s.checkTotals, s.checkOffsets, s.checkPurged, s.checkDays, s.checkRejectedTexts, s.checkRollups} {
+	for _, step := range []func(context.Context, *Report) error{s.checkPurged, s.checkBrokers, s.checkLog, s.checkTotals, s.checkOffsets, s.checkPurged, s.checkDays, s.checkRejectedTexts, s.checkSeals, s.checkRollups} {
 		if err := step(ctx, r); err != nil {
 			return r, err
 		}
@@ -210,7 +231,19 @@ func (s *Store) checkLog(ctx context.Context, r *Report) error {
 		}
 		r.tell("log", i+1, len(keys))
 	}
+	r.checkEnds()
 	return nil
+}
+
+// checkEnds looks for markers that are gone from the end: the group goes on after them only.
+func (r *Report) checkEnds() {
+	for _, p := range r.Partitions {
+		next, ok := r.positions[place{p.Topic, p.Partition}]
+		newest := !slices.ContainsFunc(r.Partitions, func(x PartitionReport) bool { return x.Topic == p.Topic && x.Partition == p.Partition && x.Epoch > p.Epoch })
+		if ok && newest && next > p.Hi+1 {
+			r.fault(Fault{Code: FaultGap, Count: uint64(next - p.Hi - 1), Topic: p.Topic, Partition: p.Partition, Epoch: p.Epoch, Lo: p.Hi + 1, Hi: next - 1})
+		}
+	}
 }
 
 func (s *Store) checkPartition(ctx context.Context, r *Report, k logKey, ms []marker) error {

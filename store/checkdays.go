@@ -125,11 +125,7 @@ func chunks(days []string, rows []uint64) (out []chunk) {
 
 // checkDays compares facts, verdicts and the read model, a chunk at a time so that memory stays bounded.
 func (s *Store) checkDays(ctx context.Context, r *Report) error {
-	const op = "store: check days"
-	sql := fmt.Sprintf(`SELECT toString(event_day) AS d, max(n) FROM (SELECT event_day, count() AS n FROM %[1]s.interactions GROUP BY event_day
-		UNION ALL SELECT event_day, count() FROM %[1]s.audit_current GROUP BY event_day UNION ALL SELECT event_day, count() FROM %[1]s.verdicts GROUP BY event_day
-		UNION ALL SELECT event_day, intDiv(count(), 3) FROM %[1]s.interaction_texts GROUP BY event_day) GROUP BY d ORDER BY d`, s.db)
-	days, counts, err := s.rowsByDay(ctx, op, sql)
+	all, err := s.dayChunks(ctx, "store: check days")
 	if err != nil {
 		return err
 	}
@@ -137,7 +133,6 @@ func (s *Store) checkDays(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	all := chunks(days, counts)
 	for i, c := range all {
 		c.also = r.purged.settledMonths(s)
 		for _, step := range []func(context.Context, *Report, chunk, settled) error{s.checkChunk, s.checkHot, s.checkOrphans} {
@@ -148,6 +143,15 @@ func (s *Store) checkDays(ctx context.Context, r *Report) error {
 		r.tell("days", i+1, len(all))
 	}
 	return nil
+}
+
+// dayChunks divides all event days that have rows.
+func (s *Store) dayChunks(ctx context.Context, op string) ([]chunk, error) {
+	sql := fmt.Sprintf(`SELECT toString(event_day) AS d, max(n) FROM (SELECT event_day, count() AS n FROM %[1]s.interactions GROUP BY event_day
+		UNION ALL SELECT event_day, count() FROM %[1]s.audit_current GROUP BY event_day UNION ALL SELECT event_day, count() FROM %[1]s.verdicts GROUP BY event_day
+		UNION ALL SELECT event_day, intDiv(count(), 3) FROM %[1]s.interaction_texts GROUP BY event_day) GROUP BY d ORDER BY d`, s.db)
+	days, counts, err := s.rowsByDay(ctx, op, sql)
+	return chunks(days, counts), err
 }
 
 // rowsByDay reads a query's days and the rows of each.

@@ -18,6 +18,8 @@ type Log interface {
 	// Deliveries hands over the messages that the interactions' topic still holds below the consumer
 	// group's positions, in order within a partition. Calls of f come one at a time.
 	Deliveries(ctx context.Context, f func(Delivery)) error
+	// Positions hands over where the consumer group goes on: the offset after what it has taken in.
+	Positions(ctx context.Context, f func(topic string, partition int32, next int64)) error
 	// Results hands over the ids of the results that bias.audit.stream holds. What was published
 	// before the given time may be gone; a zero time says that nothing is.
 	Results(ctx context.Context, f func(audit.ID)) (since time.Time, err error)
@@ -100,7 +102,12 @@ func (s *Store) checkBrokers(ctx context.Context, r *Report) error {
 
 func readLog(ctx context.Context, r *Report) (*brokers, error) {
 	b := &brokers{}
-	err := r.opt.Log.Deliveries(ctx, func(d Delivery) {
+	r.positions = map[place]int64{}
+	err := r.opt.Log.Positions(ctx, func(topic string, partition int32, next int64) { r.positions[place{topic, partition}] = next })
+	if err != nil {
+		return nil, err
+	}
+	err = r.opt.Log.Deliveries(ctx, func(d Delivery) {
 		at := place{d.Topic, d.Partition}
 		i := slices.Index(b.places, at)
 		if i < 0 {

@@ -17,11 +17,19 @@ type fakeLog struct {
 	deliveries []store.Delivery
 	results    []audit.ID
 	since      time.Time
+	positions  map[int32]int64
 }
 
 func (l *fakeLog) Deliveries(_ context.Context, f func(store.Delivery)) error {
 	for _, d := range l.deliveries {
 		f(d)
+	}
+	return nil
+}
+
+func (l *fakeLog) Positions(_ context.Context, f func(topic string, partition int32, next int64)) error {
+	for place, next := range l.positions {
+		f("llm.interactions", place, next)
 	}
 	return nil
 }

@@ -40,8 +40,9 @@ overlap, the tables hold what the markers say, no event has two rows or two verd
 is an orphan, the rollups equal a new count. With the brokers, which are asked when they are known (the running 'evenhand up', or kafka.brokers): every message that
 the interactions' topic still holds and the group has taken in is stored or rejected, bias.audit.stream holds its result, and the table
 decisions is what evenhand.decisions says.
-It proves the way in, and no more: who holds the store's password can delete an interaction from all tables, which counts as delivered again once
-the log has let its message go, or alter a text or a verdict, and nothing here tells.
+What was altered, deleted or added in the store by hand is told by the seals: hashes of each interaction, its first verdict and its texts that the
+commit markers hold, signed with seal.key_file (with 'up': seal/seal.key in the data folder; seal.pub beside it is all that a check needs). Verdicts that came later
+(judge, retries, outside analyzers) and reviews have no seals, nor has what an older program wrote.
 It runs beside production. Exit status 3 when something is wrong.`
 }
 
@@ -66,6 +67,9 @@ func (cmd *checkCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		defer log.scan.Close()
 		opt.Log = log
+	}
+	if opt.Keys, err = s.sealKeys(); err != nil {
+		return err
 	}
 	rep := checkReport{}
 	if rep.Report, err = store.New(conn, s.ClickHouse.Database).CheckWith(ctx, opt); err != nil {
@@ -189,6 +193,24 @@ func (l *checkLog) deliveries(ctx context.Context, t checkedTopic, f func(store.
 	})
 }
 
+// Positions implements store.Log.
+func (l *checkLog) Positions(ctx context.Context, f func(topic string, partition int32, next int64)) error {
+	for _, t := range l.topics {
+		at, err := l.scan.Positions(ctx, t.name, t.group)
+		if err != nil {
+			return err
+		}
+		for p, next := range at {
+			_, end, err := l.scan.Bounds(ctx, t.name, p)
+			if err != nil {
+				return err
+			}
+			f(t.name, int32(p), min(next, end)) // a log that was replaced may not have come to the old position
+		}
+	}
+	return nil
+}
+
 // Results implements store.Log.
 func (l *checkLog) Results(ctx context.Context, f func(audit.ID)) (since time.Time, err error) {
 	partitions, err := l.scan.Partitions(ctx, l.stream)
@@ -250,6 +272,7 @@ func printReport(out io.Writer, r *store.Report) {
 	} else {
 		fmt.Fprintln(out, "The brokers were not asked: what the log holds was not compared with the store")
 	}
+	printSeals(out, r.Seals)
 	if x := r.Rollups; x != nil {
 		fmt.Fprintf(out, "%s of %s were counted again from what was written until %s and compared with the rollups\n", count(x.Hours, "hour"), count(x.Days, "event day"), x.Through.Format(time.RFC3339))
 	}
@@ -276,6 +299,31 @@ func printReport(out io.Writer, r *store.Report) {
 			said = append(said, m)
 			fmt.Fprintf(out, "MEND  %s\n", m)
 		}
+	}
+}
+
+// printSeals says what was compared with seals.
+func printSeals(out io.Writer, x *store.SealReport) {
+	switch {
+	case x == nil || x.Markers+x.Unsealed == 0:
+		return
+	case x.Markers == 0:
+		fmt.Fprintln(out, "No marker has seals: what was altered or deleted in the store by hand would not show")
+		return
+	}
+	fmt.Fprintf(out, "%s and the texts of %d were compared with their seals of since %s", count(int(x.Interactions), "interaction"), x.Texts, x.Since.Format(time.RFC3339))
+	if x.TextsGone > 0 {
+		fmt.Fprintf(out, "; the texts of %d were deleted by retention or an erasure", x.TextsGone)
+	}
+	fmt.Fprintln(out)
+	switch {
+	case len(x.Signers) > 0:
+		fmt.Fprintf(out, "%d of %s are signed, with %s\n", x.Signed, count(int(x.Markers), "marker"), strings.Join(x.Signers, ", "))
+	default:
+		fmt.Fprintln(out, "No signature was checked: seal.key_file signs, seal.public_keys names keys to check with")
+	}
+	if x.Unsealed > 0 {
+		fmt.Fprintf(out, "%s of an older program without seals: their interactions are proved by their number alone\n", count(int(x.Unsealed), "marker"))
 	}
 }
 

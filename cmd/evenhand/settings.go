@@ -73,6 +73,7 @@ type settings struct {
 	Webhook     webhookSettings     `koanf:"webhook"`
 	Gates       gatesSettings       `koanf:"gates"`
 	Retention   retentionSettings   `koanf:"retention"`
+	Seal        sealSettings        `koanf:"seal"`
 	Reveal      revealSettings      `koanf:"reveal"`
 	Query       querySettings       `koanf:"query"`
 	Evaluations evaluationsSettings `koanf:"evaluations"`

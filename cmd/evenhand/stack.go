@@ -316,6 +316,12 @@ func (st *stack) connect(ctx context.Context) error {
 	if st.engine != nil {
 		sink.Nice = insertNice
 	}
+	if sink.Seal, err = s.sealKey(st.engine != nil); err != nil {
+		return err
+	}
+	if sink.Seal == nil {
+		st.log.Info("commit markers are not signed: who can write to the store can alter what it holds together with its seals; seal.key_file signs them")
+	}
 	topics, err := s.interactionTopics()
 	if err != nil {
 		return &settingsError{err}

@@ -26,6 +26,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/failpoint"
+	"github.com/evenhand/evenhand/internal/seal"
 	"github.com/evenhand/evenhand/sinks"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	SequentialReads bool
 	// Classes says into which retention class texts and users go; nil puts all into DefaultClass.
 	Classes Classes
+	// Seal signs the markers with their seals; nil leaves them unsigned.
+	Seal *seal.Key
 	// Nice lowers the priority of the threads that insert, 0..19 as the operating system counts, so that
 	// queries on the same processors come first. 0 leaves it.
 	Nice int
@@ -103,9 +106,14 @@ var _ sinks.Store = (*Sink)(nil)
 // Prepare implements sinks.Store. It only lists what goes where: values are made column by column
 // while they are sent, because whole columns of a batch would be what the garbage collector scans.
 func (s *Sink) Prepare(b *sinks.Batch) (sinks.Prepared, error) {
+	texts, verdicts, interactions := textsOf(b), verdictsTable(b.Records), interactionsTable(b.Records)
+	markers, err := s.markersTable(b, interactions, verdicts, texts)
+	if err != nil {
+		return nil, err
+	}
 	return &prepared{sink: s, tables: []*table{
-		textsTable(b, s.opt.Classes), usersTable(b.Records, s.opt.Classes), verdictsTable(b.Records), interactionsTable(b.Records), currentTable(b.Records),
-		rejectedTable(b.Rejected), markersTable(b.Markers), // the marker comes last
+		textRows(texts.rows, s.opt.Classes), usersTable(b.Records, s.opt.Classes), verdicts, interactions, currentTable(b.Records),
+		rejectedTable(b.Rejected), markers, // the marker comes last
 	}}, nil
 }
 
@@ -276,8 +284,9 @@ const mostPartitions = 800
 
 // column makes the values of rows [from, to) and appends them.
 type column struct {
-	name     string
-	appendTo func(to driver.BatchColumn, from, till int) error
+	name      string
+	appendTo  func(to driver.BatchColumn, from, till int) error
+	canonical func(b []byte, row int, c seal.Column) []byte // appends a value as its seal takes it in
 }
 
 // add makes a column whose values f gives.
@@ -289,7 +298,7 @@ func add[R, T any](t *table, name string, rows []R, f func(*R) T) {
 			values[i] = f(&rows[from+i])
 		}
 		return to.Append(values)
-	}})
+	}, func(b []byte, row int, c seal.Column) []byte { return canonical(b, c, f, &rows[row]) }})
 }
 
 func flag(b bool) uint8 {

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/evenhand/evenhand/audit"
-	"github.com/evenhand/evenhand/sinks"
 )
 
 type record = audit.Record
@@ -207,9 +206,9 @@ func usersTable(rs []record, c Classes) *table {
 	return t
 }
 
-func markersTable(ms []sinks.Marker) *table {
+func markersTable(ms []markerRow) *table {
 	t := &table{name: markers}
-	type m = sinks.Marker
+	type m = markerRow
 	ms64 := func(t time.Time) int64 {
 		if t.IsZero() {
 			return 0

@@ -45,10 +45,19 @@ type text struct {
 	text    string
 }
 
-func textsTable(b *sinks.Batch, c Classes) *table {
+// textList is the texts of a batch: those of its records, of which the i-th has the rows before ends[i], then those of
+// what was rejected.
+type textList struct {
+	rows []text
+	ends []int
+}
+
+func textsOf(b *sinks.Batch) (l textList) {
 	rows := make([]text, 0, 3*len(b.Records)+len(b.Rejected))
+	l.ends = make([]int, len(b.Records))
 	for i := range b.Records {
 		rows = appendTexts(rows, &b.Records[i])
+		l.ends[i] = len(rows)
 	}
 	for i := range b.Rejected {
 		r := &b.Rejected[i]
@@ -57,7 +66,8 @@ func textsTable(b *sinks.Batch, c Classes) *table {
 			source: make([]byte, 32), version: r.Origin.Version(), text: rejectedText(r),
 		})
 	}
-	return textRows(rows, c)
+	l.rows = rows
+	return l
 }
 
 func textRows(rows []text, c Classes) *table {

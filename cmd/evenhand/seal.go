@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/evenhand/evenhand/internal/seal"
+)
+
+type sealSettings struct {
+	// KeyFile is the private Ed25519 key (PEM, PKCS #8) that signs the commit markers with their seals. "" signs with
+	// the key that 'up' makes in its data folder, and elsewhere not at all.
+	KeyFile string `koanf:"key_file"`
+	// PublicKeys are files (PEM, PKIX) of the keys that 'check' knows beside these.
+	PublicKeys []string `koanf:"public_keys"`
+}
+
+// sealKey is the key that signs, nil for none.
+func (s settings) sealKey(up bool) (*seal.Key, error) {
+	var key *seal.Key
+	var err error
+	switch {
+	case s.Seal.KeyFile != "":
+		if key, err = seal.LoadKey(s.Seal.KeyFile); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%s is not there: openssl genpkey -algorithm ed25519 -out %[1]s && chmod 600 %[1]s makes one", s.Seal.KeyFile)
+		}
+	case up:
+		key, err = seal.MakeKey(s.DataDir)
+	}
+	if err != nil {
+		return nil, &settingsError{fmt.Errorf("seal.key_file: %w", err)}
+	}
+	return key, nil
+}
+
+// sealKeys are the keys that a check knows.
+func (s settings) sealKeys() (seal.Public, error) {
+	p, err := seal.Load(s.DataDir, s.Seal.PublicKeys)
+	if err != nil {
+		return nil, &settingsError{err}
+	}
+	key, err := s.sealKey(false)
+	if err != nil {
+		return nil, err
+	}
+	if key != nil {
+		p.Add(key.Public())
+	}
+	return p, nil
+}

@@ -1,0 +1,472 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+
+	"github.com/evenhand/evenhand/internal/seal"
+)
+
+// SealReport says what was compared with the seals of the markers.
+type SealReport struct {
+	Markers      uint64     `json:"markers"`                   // with seals
+	Unsealed     uint64     `json:"unsealed_markers,omitzero"` // of programs that made none
+	Signed       uint64     `json:"signed"`                    // markers whose signature was checked
+	Signers      []string   `json:"signers,omitempty"`         // ids of keys
+	Since        *time.Time `json:"since,omitempty"`           // when the oldest of the seals was made
+	Deliveries   uint64     `json:"deliveries"`                // seals
+	Interactions uint64     `json:"interactions"`              // rows that agree with theirs or are faults
+	Verdicts     uint64     `json:"verdicts"`
+	Texts        uint64     `json:"texts"`               // interactions whose texts stand, or that had none
+	TextsGone    uint64     `json:"texts_gone,omitzero"` // interactions whose texts retention dropped or an erasure took
+	Purged       uint64     `json:"purged,omitzero"`     // interactions of months that retention deleted
+}
+
+// sealsAtOnce bounds the memory of a check of seals, 40 bytes each; more are looked at in several passes.
+const sealsAtOnce = 5_000_000
+
+// upgrade is how long after the first marker with seals, or with a signature, others may come without: programs of two
+// versions run side by side while a cluster is upgraded.
+const upgrade = 24 * time.Hour
+
+// sealed is a seal, with the marker that it stands in.
+type sealed struct {
+	event, interaction, verdict, texts uint64
+	marker                             int32
+	found                              bool // the interaction stands in the store
+	judged                             bool // and at the place of a marker that was read
+}
+
+// sealedMarker is what of a marker says where its seals belong.
+type sealedMarker struct {
+	logKey
+	span
+}
+
+// sealCheck is what a check of seals has read.
+type sealCheck struct {
+	r       *Report
+	keys    seal.Public
+	markers []sealedMarker
+	places  map[logKey][]span // that sealed markers cover, in order
+	others  map[logKey][]span // the same of markers without seals and of gaps
+	at      settled
+	seals   []sealed // of this pass, ordered by event
+	pass    uint64
+	passes  uint64
+	gone    map[string]bool      // "tenant day" whose texts retention dropped
+	erased  map[string]time.Time // tenants of whom persons were erased, and when last
+}
+
+// checkSeals compares every row with the seal that its marker holds, and the markers with their signatures: so it tells
+// what was altered, deleted or added behind the program's back.
+func (s *Store) checkSeals(ctx context.Context, r *Report) error {
+	r.Seals = &SealReport{}
+	c := &sealCheck{r: r, keys: r.opt.Keys}
+	if err := s.sealedMarkers(ctx, c); err != nil || r.Seals.Markers == 0 {
+		return err
+	}
+	if err := s.textsTaken(ctx, c); err != nil {
+		return err
+	}
+	var err error
+	if c.at, err = s.settled(ctx, r); err != nil {
+		return err
+	}
+	all, err := s.dayChunks(ctx, "store: check seals")
+	if err != nil {
+		return err
+	}
+	c.passes = r.Seals.Deliveries/sealsAtOnce + 1
+	for c.pass = range c.passes {
+		if err := s.readSeals(ctx, c); err != nil {
+			return err
+		}
+		for i, x := range all {
+			if err := s.checkSealed(ctx, c, x); err != nil {
+				return err
+			}
+			r.tell("seals", int(c.pass)*len(all)+i+1, int(c.passes)*len(all))
+		}
+		if err := s.missing(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sealedMarkers verifies the signatures and notes which places have seals.
+func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
+	const op = "store: check markers"
+	c.places, c.others = map[logKey][]span{}, map[logKey][]span{}
+	type unsealed struct {
+		sealedMarker
+		at time.Time
+	}
+	var without, unsigned []unsealed
+	var first, signed time.Time
+	signers := map[string]bool{}
+	broken := map[logKey]*Fault{}
+	sql := s.from("ingest_batches").current().sql("topic, epoch, partition, lo, hi, rows, reason, seal_version, sealed_at, written_at, length(seals.event), signer, signature, "+seal.Marker.DigestSQL(),
+		"ORDER BY topic, epoch, partition, lo, hi")
+	err := s.each(ctx, op, sql, nil, func(rows driver.Rows) error {
+		var m sealedMarker
+		var n uint32
+		var version uint8
+		var at, written time.Time
+		var seals uint64
+		var reason, signer, signature, digest string
+		if err := rows.Scan(&m.topic, &m.epoch, &m.partition, &m.lo, &m.hi, &n, &reason, &version, &at, &written, &seals, &signer, &signature, &digest); err != nil {
+			return err
+		}
+		if version == 0 {
+			c.others[m.logKey] = append(c.others[m.logKey], m.span)
+			if n > 0 {
+				c.r.Seals.Unsealed++
+				without = append(without, unsealed{m, written})
+			}
+			return nil
+		}
+		c.r.Seals.Markers++
+		c.r.Seals.Deliveries += seals
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		bad := seals != uint64(n) || version > seal.Version
+		switch {
+		case signature == "" && signer == "":
+			unsigned = append(unsigned, unsealed{m, at})
+		case len(c.keys) > 0:
+			signers[signer] = true
+			bad = bad || !c.keys.Verify(signer, []byte(digest), []byte(signature))
+			c.r.Seals.Signed++
+			if signed.IsZero() || at.Before(signed) {
+				signed = at
+			}
+		}
+		if bad {
+			f := broken[m.logKey]
+			if f == nil {
+				f = &Fault{Code: FaultSealBroken, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo}
+				broken[m.logKey] = f
+			}
+			f.Count, f.Hi = f.Count+1, m.hi
+		}
+		if reason == "gap" { // rows of a batch that broke off may stand there
+			c.others[m.logKey] = append(c.others[m.logKey], m.span)
+		} else {
+			c.places[m.logKey] = append(c.places[m.logKey], m.span)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, places := range []map[logKey][]span{c.places, c.others} {
+		for k := range places {
+			places[k] = united(places[k])
+		}
+	}
+	for _, f := range broken {
+		c.r.fault(*f)
+	}
+	for signer := range signers {
+		c.r.Seals.Signers = append(c.r.Seals.Signers, signer)
+	}
+	slices.Sort(c.r.Seals.Signers)
+	if !first.IsZero() {
+		c.r.Seals.Since = &first
+	}
+	late := func(code FaultCode, ms []unsealed, since time.Time) {
+		for _, m := range ms {
+			if !since.IsZero() && m.at.After(since.Add(upgrade)) {
+				c.r.fault(Fault{Code: code, Count: 1, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo, Hi: m.hi})
+			}
+		}
+	}
+	late(FaultSealMissing, without, first)
+	late(FaultSealUnsigned, unsigned, signed)
+	return nil
+}
+
+// textsTaken reads whose texts may be gone.
+func (s *Store) textsTaken(ctx context.Context, c *sealCheck) error {
+	const op = "store: check texts taken"
+	c.gone, c.erased = map[string]bool{}, map[string]time.Time{}
+	err := s.each(ctx, op, s.from("retention_runs").current().and("object = 'interaction_texts'").sql("DISTINCT tenant_id, toString(period)", ""), nil, func(rows driver.Rows) error {
+		var tenant, day string
+		err := rows.Scan(&tenant, &day)
+		c.gone[tenant+" "+day] = true
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, op, s.from("erasures").current().sql("tenant_id, max(at)", "GROUP BY tenant_id"), nil, func(rows driver.Rows) error {
+		var tenant string
+		var at time.Time
+		err := rows.Scan(&tenant, &at)
+		c.erased[tenant] = at
+		return err
+	})
+}
+
+// readSeals reads the seals of a pass.
+func (s *Store) readSeals(ctx context.Context, c *sealCheck) error {
+	c.markers, c.seals = nil, c.seals[:0]
+	sql := s.from("ingest_batches").current().and("seal_version > 0").sql("topic, epoch, partition, lo, hi, seals.event, seals.interaction, seals.verdict, seals.texts", "")
+	err := s.each(ctx, "store: check seals", sql, nil, func(rows driver.Rows) error {
+		var m sealedMarker
+		var event, interaction, verdict, texts []uint64
+		if err := rows.Scan(&m.topic, &m.epoch, &m.partition, &m.lo, &m.hi, &event, &interaction, &verdict, &texts); err != nil {
+			return err
+		}
+		c.markers = append(c.markers, m)
+		for i, e := range event {
+			if e%c.passes == c.pass {
+				c.seals = append(c.seals, sealed{event: e, interaction: interaction[i], verdict: verdict[i], texts: texts[i], marker: int32(len(c.markers) - 1)})
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(c.seals, func(x, y sealed) int { return cmp.Compare(x.event, y.event) })
+	return err
+}
+
+// of gives the seals of an event and content: one for each delivery.
+func (c *sealCheck) of(event uint64) []sealed {
+	from, ok := slices.BinarySearchFunc(c.seals, event, func(x sealed, e uint64) int { return cmp.Compare(x.event, e) })
+	if !ok {
+		return nil
+	}
+	to := from + 1
+	for to < len(c.seals) && c.seals[to].event == event {
+		to++
+	}
+	return c.seals[from:to]
+}
+
+// covers tells whether one of some ordered spans covers an offset.
+func covers(spans []span, offset int64) bool {
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].hi >= offset })
+	return i < len(spans) && spans[i].lo <= offset
+}
+
+// united joins spans, ordered by where they begin, that overlap or touch.
+func united(spans []span) (out []span) {
+	for _, x := range spans {
+		if last := len(out) - 1; last >= 0 && x.lo <= out[last].hi+1 {
+			out[last].hi = max(out[last].hi, x.hi)
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// sealFaults collects what is wrong by day.
+type sealFaults map[string]*Fault
+
+func (f sealFaults) add(code FaultCode, day string, event uuid.UUID) {
+	x := f[day]
+	if x == nil {
+		x = &Fault{Code: code, Day: day}
+		f[day] = x
+	}
+	if x.Count++; len(x.Events) < 10 {
+		x.Events = append(x.Events, event.String())
+	}
+}
+
+func (f sealFaults) report(r *Report) {
+	var days []string
+	for d := range f {
+		days = append(days, d)
+	}
+	slices.Sort(days)
+	for _, d := range days {
+		r.fault(*f[d])
+	}
+}
+
+// checkSealed compares the rows of a chunk.
+func (s *Store) checkSealed(ctx context.Context, c *sealCheck, x chunk) error {
+	for _, step := range []func(context.Context, *sealCheck, chunk) error{s.sealedInteractions, s.sealedVerdicts, s.sealedTexts} {
+		if err := step(ctx, c, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofPass restricts a query to the events of the pass.
+func (c *sealCheck) ofPass(q *query, event string) *query {
+	if c.passes > 1 {
+		q.and(fmt.Sprintf("%s %% %d = %d", event, c.passes, c.pass))
+	}
+	return q
+}
+
+func (s *Store) sealedInteractions(ctx context.Context, c *sealCheck, x chunk) error {
+	event := seal.Event.SQL(nil)
+	altered, added := sealFaults{}, sealFaults{}
+	q := c.ofPass(x.bind(s.from("interactions").current()), event)
+	sql := q.sql(event+" AS e, "+seal.Interaction.SQL(nil)+", topic, epoch, partition, offset, written_at, toString(event_day), event_id", "SETTINGS "+spill)
+	err := s.each(ctx, "store: check sealed interactions", sql, q.args, func(rows driver.Rows) error {
+		var event, hash uint64
+		var k logKey
+		var offset int64
+		var written time.Time
+		var day string
+		var id uuid.UUID
+		if err := rows.Scan(&event, &hash, &k.topic, &k.epoch, &k.partition, &offset, &written, &day, &id); err != nil {
+			return err
+		}
+		seals, judged := c.of(event), covers(c.places[k], offset)
+		if !judged && len(seals) > 0 && !covers(c.others[k], offset) {
+			// An earlier delivery may have come in meanwhile; else the row names a place that it never had.
+			judged = written.Before(c.at.written) || written.After(c.r.At.Add(slack))
+		}
+		for i := range seals {
+			seals[i].found, seals[i].judged = true, judged
+		}
+		switch {
+		case !judged: // of an older program, or not committed yet
+			return nil
+		case len(seals) == 0:
+			added.add(FaultInteractionAdded, day, id)
+		case !slices.ContainsFunc(seals, func(x sealed) bool { return x.interaction == hash }):
+			altered.add(FaultInteractionAltered, day, id)
+		}
+		c.r.Seals.Interactions++
+		return nil
+	})
+	altered.report(c.r)
+	added.report(c.r)
+	return err
+}
+
+func (s *Store) sealedVerdicts(ctx context.Context, c *sealCheck, x chunk) error {
+	event := seal.Event.SQL(nil)
+	altered := sealFaults{}
+	q := c.ofPass(x.bind(s.from("verdicts").current()).and("analyzer = 'hot' AND analyzer_version = ''"), event)
+	sql := q.sql(event+" AS e, "+seal.Verdict.SQL(nil)+", toString(event_day), event_id", "SETTINGS "+spill)
+	err := s.each(ctx, "store: check sealed verdicts", sql, q.args, func(rows driver.Rows) error {
+		var event, hash uint64
+		var day string
+		var id uuid.UUID
+		if err := rows.Scan(&event, &hash, &day, &id); err != nil {
+			return err
+		}
+		seals := c.of(event)
+		if len(seals) == 0 || !seals[0].judged {
+			return nil
+		}
+		c.r.Seals.Verdicts++
+		if !slices.ContainsFunc(seals, func(x sealed) bool { return x.verdict == hash }) {
+			altered.add(FaultVerdictAltered, day, id)
+		}
+		return nil
+	})
+	altered.report(c.r)
+	return err
+}
+
+// sealedTextKinds are the texts that a seal takes in: as the event said them.
+const sealedTextKinds = "kind NOT IN ('sanitized_prompt', 'redaction_summary')"
+
+func (s *Store) sealedTexts(ctx context.Context, c *sealCheck, x chunk) error {
+	event := seal.Event.SQL(map[string]string{"content_digest": "source_id"})
+	altered, deleted := sealFaults{}, sealFaults{}
+	// Beside the rows of texts stands one of each interaction, so that those whose texts are gone are seen.
+	q := c.ofPass(x.bind(s.from("interaction_texts").current()).and("kind IN ("+textKinds+")").and(sealedTextKinds), event)
+	texts := q.sql("tenant_id, event_day, event_id, source_id, "+seal.TextsSQL()+" AS hash, toUInt8(1) AS texts", "GROUP BY tenant_id, event_day, event_id, source_id")
+	rows := c.ofPass(x.bind(s.from("interactions").current()), seal.Event.SQL(nil))
+	facts := rows.sql("tenant_id, event_day, event_id, content_digest AS source_id, toUInt64(0) AS hash, toUInt8(0) AS texts", "")
+	sql := "SELECT " + event + ", max(hash), max(texts), tenant_id, toString(event_day), event_id FROM (" + texts + " UNION ALL " + facts +
+		") GROUP BY tenant_id, event_day, event_id, source_id HAVING min(texts) = 0 SETTINGS " + spill
+	err := s.each(ctx, "store: check sealed texts", sql, slices.Concat(q.args, rows.args), func(rows driver.Rows) error {
+		var event, hash uint64
+		var stand uint8
+		var tenant, day string
+		var id uuid.UUID
+		if err := rows.Scan(&event, &hash, &stand, &tenant, &day, &id); err != nil {
+			return err
+		}
+		seals := c.of(event)
+		if len(seals) == 0 || !seals[0].judged {
+			return nil
+		}
+		if stand == 0 {
+			hash = seal.NoTexts
+		}
+		erased, some := c.erased[tenant]
+		taken := c.gone[tenant+" "+day] || some
+		switch {
+		case slices.ContainsFunc(seals, func(x sealed) bool { return x.texts == hash }):
+			c.r.Seals.Texts++
+		case stand == 0 && taken:
+			c.r.Seals.TextsGone++
+		case stand == 0:
+			deleted.add(FaultTextDeleted, day, id)
+		case some && c.r.At.Sub(erased) < time.Hour: // under way
+			c.r.Seals.TextsGone++
+		default:
+			altered.add(FaultTextAltered, day, id)
+		}
+		return nil
+	})
+	altered.report(c.r)
+	deleted.report(c.r)
+	return err
+}
+
+// missing reports seals whose interaction is not in the store, without those of deleted months.
+func (s *Store) missing(ctx context.Context, c *sealCheck) error {
+	p, err := s.purges(ctx) // as it is after the rows were read
+	if err != nil {
+		return err
+	}
+	had := uint64(0)
+	for _, x := range p.all {
+		if x.object == "interactions" {
+			had += x.rows
+		}
+	}
+	faults := map[logKey]*Fault{}
+	for i := 0; i < len(c.seals); {
+		of := c.of(c.seals[i].event)
+		i += len(of)
+		if of[0].found {
+			continue
+		}
+		purged := slices.ContainsFunc(of, func(x sealed) bool {
+			m := c.markers[x.marker]
+			return slices.ContainsFunc(p.all, func(y purge) bool {
+				return y.object == "interactions" && y.logKey == m.logKey && y.lo <= m.hi && m.lo <= y.hi
+			})
+		})
+		if purged && c.r.Seals.Purged < had {
+			c.r.Seals.Purged++
+			continue
+		}
+		m := c.markers[of[0].marker]
+		f := faults[m.logKey]
+		if f == nil {
+			f = &Fault{Code: FaultInteractionDeleted, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo, Hi: m.hi}
+			faults[m.logKey] = f
+		}
+		f.Count, f.Lo, f.Hi = f.Count+1, min(f.Lo, m.lo), max(f.Hi, m.hi)
+	}
+	for _, f := range faults {
+		c.r.fault(*f)
+	}
+	return nil
+}
