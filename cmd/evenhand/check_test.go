@@ -59,10 +59,18 @@ func TestCheckAgainstTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code := check(); code != 3 || len(rep.Faults) != 1 || rep.Faults[0].Code != store.FaultDeliveryMissing || rep.Lost != 1 {
+	if code := check(); code != 3 || len(rep.Faults) != 2 || rep.Faults[0].Code != store.FaultDeliveryMissing || rep.Faults[1].Code != store.FaultInteractionDeleted || rep.Lost != 1 {
 		t.Errorf("a lost row: status %d, %+v", code, rep.Faults)
 	}
-	if code := check("--store-only"); code != 0 || rep.Log != nil || rep.Duplicates != 1 {
-		t.Errorf("from the store alone a row lost in every table looks like a duplicate: status %d, %+v", code, rep)
+	if code := check("--store-only"); code != 3 || rep.Log != nil || len(rep.Faults) != 1 || rep.Faults[0].Code != store.FaultInteractionDeleted || rep.Lost != 1 {
+		t.Errorf("from the store alone its seal tells: status %d, %+v", code, rep)
+	}
+	if x := rep.Seals; x.Signed != x.Markers || len(x.Signers) != 1 {
+		t.Errorf("'up' signs what it commits: %+v", x)
+	}
+	// Who cannot read the data folder checks with the public key.
+	auditor := settings{DataDir: t.TempDir(), Seal: sealSettings{PublicKeys: []string{filepath.Join(u.dir, "seal", "seal.pub")}}}
+	if keys, err := auditor.sealKeys(); err != nil || len(keys) != 1 || keys[rep.Seals.Signers[0]] == nil {
+		t.Errorf("keys %v, %v; signed with %v", keys, err, rep.Seals.Signers)
 	}
 }

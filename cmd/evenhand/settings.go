@@ -553,7 +553,8 @@ func (s settings) validate() error {
 
 // validateFiles looks into the files that the analyzer is made of and reports every fault at once.
 func (s settings) validateFiles() error {
-	errs := []error{s.Classifier.validateFiles()}
+	_, err := s.sealKeys()
+	errs := []error{s.Classifier.validateFiles(), bare(err)}
 	if s.Rules.Dir != "" {
 		shipped, err := shippedPacks()
 		if err != nil {

@@ -1,0 +1,80 @@
+package seal
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Stored seals hang on the forms: version 1 never changes.
+func TestFormsOfVersion1(t *testing.T) {
+	var b []byte
+	b = AppendText(b, "ü:1,")
+	b = AppendFixed(b, "a", 2)
+	b = AppendUUID(b, uuid.MustParse("3b1c5e0a-6d5f-4e0b-9c1d-65766e656864"))
+	b = AppendNumber(b, -5)
+	b = AppendUnsigned(b, 1<<64-1)
+	b = AppendDay(b, time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
+	b = AppendTexts(b, []string{"", "a"})
+	b = AppendNumbers(b, []uint8{0, 200})
+	b = AppendNumbers(b, []int64{-1})
+	b = AppendNumbers(b, []uint64(nil))
+	const want = "5:ü:1,4:610036:3b1c5e0a-6d5f-4e0b-9c1d-65766e656864-5,18446744073709551615,20786,2:0:1:a2:0,200,1:-1,0:"
+	if string(b) != want {
+		t.Errorf("got  %q\nwant %q", b, want)
+	}
+	if got := Hash([]byte(want)); got != 0x72c92f9498b2c1a5 {
+		t.Errorf("hash %#x", got)
+	}
+	for _, x := range []struct {
+		form Form
+		want uint64 // of its prefix and columns
+	}{{Event, 0x976a546d437df412}, {Interaction, 0xa2b61aaa0252cb10}, {Verdict, 0x485953e7b9a0f6e8}, {Marker, 0x35621b249df1fcfc}} {
+		var names []string
+		for _, c := range x.form.Columns {
+			names = append(names, c.Name+string(rune('0'+c.Kind)))
+		}
+		if got := Hash([]byte(x.form.Prefix + strings.Join(names, ","))); got != x.want {
+			t.Errorf("%q has changed, %#x: seals that stores have would not agree any more; make a version 2 and keep this one for them", x.form.Prefix, got)
+		}
+	}
+}
+
+// A key is made once, is its user's alone, and what it signs its public half verifies.
+func TestKey(t *testing.T) {
+	dir := t.TempDir()
+	k, err := MakeKey(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := MakeKey(dir)
+	if err != nil || again.ID() != k.ID() {
+		t.Fatalf("%v %v", again, err)
+	}
+	known, err := Load(dir, nil)
+	if err != nil || len(known) != 1 {
+		t.Fatal(known, err)
+	}
+	digest := [32]byte{1}
+	signature := k.Sign(digest)
+	if !known.Verify(k.ID(), digest[:], signature) || known.Verify("other", digest[:], signature) || known.Verify(k.ID(), make([]byte, 32), signature) || known.Verify(k.ID(), digest[:], nil) {
+		t.Error("verified wrongly")
+	}
+	elsewhere, err := Load(t.TempDir(), []string{filepath.Join(dir, "seal", "seal.pub")})
+	if err != nil || !elsewhere.Verify(k.ID(), digest[:], signature) {
+		t.Error("the public half alone does not verify", err)
+	}
+	if _, err := Load(t.TempDir(), []string{filepath.Join(dir, "seal", "seal.key")}); err == nil || !strings.Contains(err.Error(), "seal.public_keys") {
+		t.Errorf("a private key for a public one: %v", err)
+	}
+	if err := os.Chmod(keyFile(dir), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := MakeKey(dir); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("a key for all to read: %v", err)
+	}
+}
