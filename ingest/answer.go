@@ -33,7 +33,8 @@ func Answer(ms []call.Message) string {
 }
 
 // answer appends the text of a provider's answer, the one that is judged and kept: what it says, then what the model thought, then
-// a line for each call of a tool. An answer of which nothing is known says all of its strings.
+// a line for each call of a tool. An answer of a known shape that says none of these is empty; one of which nothing is known says all of
+// its strings.
 func answer(dst []byte, v *fastjson.Value) []byte {
 	from := len(dst)
 	dst = said(dst, v, "\n")
@@ -43,6 +44,8 @@ func answer(dst []byte, v *fastjson.Value) []byte {
 	dst = calls(dst, v, from, false)
 	switch {
 	case !silent:
+	case len(dst) == from && known(v):
+		dst = rest(dst, v, from)
 	case len(dst) == from:
 		dst = leaves(dst, v, from)
 	default: // beside calls may stand what is not known
@@ -65,6 +68,7 @@ func thoughts(dst []byte, v *fastjson.Value, from int) []byte {
 		if isCall(v) {
 			return dst
 		}
+		v = dumped(v)
 		var last []byte
 		for _, key := range [...]string{"reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks"} {
 			s := v.GetStringBytes(key)
@@ -97,7 +101,7 @@ func thoughts(dst []byte, v *fastjson.Value, from int) []byte {
 }
 
 // nested lists where providers put messages and their parts; calls of tools stand in any of them.
-var nested = [...]string{"choices", "candidates", "output", "message", "delta", "content", "parts"}
+var nested = [...]string{"choices", "candidates", "generations", "output", "message", "delta", "content", "parts"}
 
 // calls appends a line for each call of a tool in an answer, those of its parts before those beside them. With strange, parts of a shape
 // that is not known say all of their strings.
@@ -112,6 +116,7 @@ func calls(dst []byte, v *fastjson.Value, from int, strange bool) []byte {
 		if isCall(v) {
 			return asked(dst, v, from)
 		}
+		v = dumped(v)
 		for _, key := range nested {
 			sub := v.Get(key)
 			if sub == nil {

@@ -35,6 +35,8 @@ func (st *state) decode(rec sources.Record, o audit.Origin) *audit.Interaction {
 		return nil
 	}
 	in.Digest = st.digest(in, given)
+	st.fill(in)
+	st.unpack(in)
 	st.cut(in)
 	return in
 }

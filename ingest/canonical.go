@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/valyala/fastjson"
+
+	"github.com/evenhand/evenhand/ingest/call"
 )
 
 // member is one entry of an object under way.
@@ -15,7 +17,7 @@ type member struct {
 
 // canonical appends v in the one form that equal values share: no white space, the members of
 // objects sorted by the bytes of their names, strings with the fewest escapes, numbers as they were
-// written. An object with a name twice is reported under the name of the top-level field.
+// written; st.packs tells that images, sounds or files are among them, and where st.lean is set, they are named only. An object with a name twice is reported under the name of the top-level field.
 func (st *state) canonical(dst []byte, v *fastjson.Value, field string) []byte {
 	switch v.Type() {
 	case fastjson.TypeObject:
@@ -27,6 +29,12 @@ func (st *state) canonical(dst []byte, v *fastjson.Value, field string) []byte {
 				dst = append(dst, ',')
 			}
 			dst = append(appendString(dst, m.key), ':')
+			held := packed(m.key, m.value)
+			st.packs = st.packs || held
+			if held && st.lean {
+				dst = appendString(dst, []byte(call.LeftOut(m.value.GetStringBytes())))
+				continue
+			}
 			dst = st.canonical(dst, m.value, field)
 		}
 		st.members = st.members[:base]

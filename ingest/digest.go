@@ -56,6 +56,35 @@ func (st *state) digest(in *audit.Interaction, given time.Time) [32]byte {
 	return sha256.Sum256(b)
 }
 
+// fill takes from a provider's answer what the event itself does not say. It comes behind the digest, which is of what the event says.
+func (st *state) fill(in *audit.Interaction) {
+	if st.failed == "" {
+		return
+	}
+	if in.ErrorMessage == "" {
+		in.ErrorMessage = st.failed
+	}
+	if len(st.raw(fStatus)) == 0 {
+		in.Status = "error"
+	}
+}
+
+// unpack leaves images, sounds and files out of what is stored, which nothing reads there. The digest has them.
+func (st *state) unpack(in *audit.Interaction) {
+	if !st.packs {
+		return
+	}
+	st.lean = true
+	if in.Messages != "" {
+		in.Messages = st.canonicalText(st.present(fMessages), names[fMessages])
+	}
+	if in.ResponseJSON != "" {
+		f := st.either(fResponse, fLLMResponse)
+		in.ResponseJSON = st.canonicalText(st.present(f), names[f])
+	}
+	st.lean = false
+}
+
 // cut counts the code points of prompt and response, says how much of them is stored, and brings every other text field under the limit.
 // Plain text is cut at a code point; JSON, which a cut would break, is replaced by its size.
 func (st *state) cut(in *audit.Interaction) {

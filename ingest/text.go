@@ -3,10 +3,12 @@ package ingest
 import "github.com/valyala/fastjson"
 
 // speech lists where providers put what was said, in the order that they are asked: OpenAI chat
-// completions and Gemini, the Responses API, then messages and parts of Anthropic and the rest.
+// completions and Gemini, LangChain, the Responses API, then messages and parts of Anthropic and the rest. What was
+// spoken is its transcript.
 var speech = []struct{ key, between string }{
-	{"choices", "\n\n"}, {"candidates", "\n\n"}, {"output_text", "\n\n"}, {"output", "\n\n"},
+	{"choices", "\n\n"}, {"candidates", "\n\n"}, {"generations", "\n\n"}, {"output_text", "\n\n"}, {"output", "\n\n"},
 	{"message", "\n"}, {"delta", "\n"}, {"content", "\n"}, {"parts", "\n"}, {"text", "\n"}, {"value", "\n"}, {"refusal", "\n"},
+	{"transcript", "\n"}, {"audio", "\n"},
 }
 
 // said appends the text that a message, a part or a provider's whole answer says: strings as they
@@ -24,9 +26,13 @@ func said(dst []byte, v *fastjson.Value, between string) []byte {
 			dst = joined(dst, from, between, func(dst []byte) []byte { return said(dst, item, "\n") })
 		}
 	case fastjson.TypeObject:
+		if generated(v) {
+			return said(dst, v.Get("response"), between)
+		}
+		v = dumped(v)
 		for _, at := range speech {
 			sub := v.Get(at.key)
-			if sub == nil {
+			if sub == nil || at.key == "audio" && sub.Type() != fastjson.TypeObject {
 				continue
 			}
 			from := len(dst)
@@ -51,7 +57,7 @@ func joined(dst []byte, from int, between string, add func([]byte) []byte) []byt
 	return dst
 }
 
-// leaves appends every string inside v in document order, one a line.
+// leaves appends every string inside v in document order, one a line; packed images, sounds and files are none.
 func leaves(dst []byte, v *fastjson.Value, from int) []byte {
 	switch v.Type() {
 	case fastjson.TypeString:
@@ -64,7 +70,11 @@ func leaves(dst []byte, v *fastjson.Value, from int) []byte {
 		}
 	case fastjson.TypeObject:
 		o, _ := v.Object()
-		o.Visit(func(_ []byte, v *fastjson.Value) { dst = leaves(dst, v, from) })
+		o.Visit(func(name []byte, v *fastjson.Value) {
+			if !packed(name, v) {
+				dst = leaves(dst, v, from)
+			}
+		})
 	}
 	return dst
 }
