@@ -36,6 +36,9 @@ func Answer(ms []call.Message) string {
 // a line for each call of a tool. An answer of a known shape that says none of these is empty; one of which nothing is known says all of
 // its strings.
 func answer(dst []byte, v *fastjson.Value) []byte {
+	if whole := assembled(v); whole != nil {
+		v = whole
+	}
 	from := len(dst)
 	dst = said(dst, v, "\n")
 	silent := len(dst) == from

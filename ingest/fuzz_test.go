@@ -97,6 +97,7 @@ func FuzzDecode(f *testing.F) {
 		`{"metadata":{"a":"\ud83d\ude00\ud800x\udc00\ud800\ud800\udc00"}}`, "{\"response\":\"a\x01\\n\"}", "{\"response\":\"a\xff\"}",
 		strings.Repeat(`{"metadata":`, 40) + "1" + strings.Repeat("}", 40), `{"metadata":{"n":[-0,1e400,0.10,1E+2]}}`, `{"a":01}`, `{"a":+1}`, `{"a":NaN}`, `{"a":.5}`, `{"a":1.}`,
 		`{"response":{"content":"a","tool_calls":[{"function":{"name":"f","arguments":"{\"a\":\"\\ud800\",\"\\udc00\":[1e999,\"\\u0000\"]}"}}]}}`, `{"response":{"content":[{"type":"x_call"}],"tool_calls":[[],"[\"a\"]"]}}`,
+		`{"response":[{"type":"content_block_start","index":-1,"content_block":{"type":"tool_use","name":"f"}},{"type":"content_block_delta","index":-1,"delta":{"partial_json":"{"}}]}`, `{"response":[{"candidates":[{"index":9e9,"content":{"parts":[{"text":1},{"functionCall":{"args":[]}}]}}]},{"choices":[{"delta":{"content":[{"text":"a"}],"x":[{"y":"z"}]}}]}]}`,
 		`{"response":{"lc":1,"kwargs":{"lc":1,"kwargs":{"role":"a","content":{"error":{"message":"m"}}}}}}`, `{"response":{"done":1,"response":{"done":1,"response":[]}}}`,
 		`{"response":"x"}{}`, `{"response":"x",}`, `{"response":"\u12"}`, `{"response":"\x"}`, "\ufeff{}", "", "null", "{\"response\":\"\x7f\u2028\"}",
 	} {
