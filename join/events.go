@@ -102,11 +102,12 @@ type made struct {
 	message ingest.Message
 	told
 	withheld bool
+	unread   []string // names of what may be the texts
 }
 
 func (e *events) make(p *call.Part) (made, []ingest.Fault) {
 	m, faults := e.message(p)
-	return made{m, told{p.Format, p.Service}, texts(p) == 0}, faults
+	return made{m, told{p.Format, p.Service}, texts(p) == 0, p.Unread}, faults
 }
 
 // produce hands events to the log and counts them.
@@ -124,7 +125,7 @@ func (e *events) produce(ctx context.Context, all []made) error {
 	for i := range all {
 		e.Observer.Called(all[i].format)
 		if all[i].withheld {
-			e.withheld(all[i].told)
+			e.withheld(&all[i])
 		}
 	}
 	return nil

@@ -1,8 +1,10 @@
 package join
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -244,6 +246,35 @@ func TestWithheld(t *testing.T) {
 			t.Error(m)
 		}
 	}
+}
+
+// Texts that are there and not read are not said to be kept back, also where a part without them tells of the same call.
+func TestUnread(t *testing.T) {
+	w := newWorld(t, 1)
+	var log bytes.Buffer
+	w.logger = slog.New(slog.NewTextHandler(&log, nil))
+	w.put(0, text("a", call.Part{Kind: call.Model, Service: "desk", Withheld: true}))
+	w.put(0, text("a", call.Part{Kind: call.Model, Service: "desk", Withheld: true, Unread: []string{"request_data", "response_data"}}))
+	w.put(0, text("b", call.Part{Kind: call.Model, Service: "mail", Withheld: true, Unread: []string{"request_data"}}))
+	w.put(0, text("b", call.Part{Kind: call.Content, Service: "mail", Answers: reply("a")}))
+	w.join()
+	w.want(map[string]int{"withheld": 1, "called otlp": 2})
+	if s := log.String(); strings.Count(s, "level=WARN") != 1 || !strings.Contains(s, `msg="texts of a form that is not read" service=desk format=otlp attributes="request_data, response_data" mend="send`) {
+		t.Error(s)
+	}
+}
+
+// What names a model and is not read as its call is counted apart.
+func TestPassed(t *testing.T) {
+	w := newWorld(t, 1)
+	writer, err := NewWriter(w.options(), callsLog{w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Parts(t.Context(), []call.Part{text("a", call.Part{Kind: call.Context, Passed: true}), text("b", call.Part{Kind: call.Context})}); err != nil {
+		t.Fatal(err)
+	}
+	w.want(map[string]int{"part otlp passed": 1, "part otlp context": 1})
 }
 
 func TestPricesAndTimes(t *testing.T) {

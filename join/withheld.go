@@ -39,12 +39,18 @@ func (s *silent) name(service string, now time.Time) (name string, warn bool) {
 	return service, true
 }
 
-// withheld counts a call without texts, and tells the operator once an hour and service what to do.
-func (e *events) withheld(t told) {
-	name, warn := e.silent.name(t.service, e.Now())
+// withheld counts a call without texts, and tells the operator once an hour and service what to do: its client keeps them back, or tells
+// them in a form that is not read.
+func (e *events) withheld(m *made) {
+	name, warn := e.silent.name(m.service, e.Now())
 	e.Observer.Withheld()
-	if warn {
-		e.Logger.Warn("content capture is off", "service", name, "format", t.format, "mend", Mend(t.format, name))
+	switch {
+	case !warn:
+	case len(m.unread) > 0:
+		e.Logger.Warn("texts of a form that is not read", "service", name, "format", m.format, "attributes", strings.Join(m.unread, ", "),
+			"mend", "send the texts as gen_ai.input.messages and gen_ai.output.messages, or in another form of docs/otlp.md")
+	default:
+		e.Logger.Warn("content capture is off", "service", name, "format", m.format, "mend", Mend(m.format, name))
 	}
 }
 

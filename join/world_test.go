@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // world is a broker in memory with a clock. Whatever a joiner does to it is an effect, before and after which the
 // joiner can be made to break down. A fetch at the end of a partition moves the clock on.
 type world struct {
+	logger    *slog.Logger // nil is quiet
 	t         testing.TB
 	mu        sync.Mutex
 	now       time.Time
@@ -202,7 +204,7 @@ func (w *world) Refused(reason string) { w.count("refused " + reason) }
 func (w *world) Gap(from, to int64)    { w.count(fmt.Sprintf("gap %d %d", from, to)) }
 
 func (w *world) options() Options {
-	return Options{Decoder: ingest.NewDecoder(ingest.Options{DefaultTenant: "default"}), Producer: eventLog{w}, DefaultTenant: "default", Observer: w, Now: w.Now, Limit: kafkaconn.MaxMessage}
+	return Options{Decoder: ingest.NewDecoder(ingest.Options{DefaultTenant: "default"}), Producer: eventLog{w}, DefaultTenant: "default", Observer: w, Logger: w.logger, Now: w.Now, Limit: kafkaconn.MaxMessage}
 }
 
 // join runs a joiner until everything is told and committed, or until the crash.

@@ -98,7 +98,11 @@ func (w *Writer) Parts(ctx context.Context, parts []call.Part) error {
 		}
 	}
 	for i := range parts {
-		w.Observer.Part(parts[i].Format, string(parts[i].Kind))
+		kind := string(parts[i].Kind)
+		if parts[i].Passed {
+			kind = "passed"
+		}
+		w.Observer.Part(parts[i].Format, kind)
 	}
 	if len(refused.Refused) > 0 {
 		return audit.E(op, audit.KindInvalid, refused)

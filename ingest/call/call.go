@@ -67,6 +67,10 @@ type Part struct {
 	SoFar bool `json:"so_far,omitempty"`
 	// Withheld says that the client told the call without its texts: capture of content is off there.
 	Withheld bool `json:"withheld,omitempty"`
+	// Unread names what of a withheld call looks like its texts, in a form that is not read. Names of attributes, no texts.
+	Unread []string `json:"unread,omitempty"`
+	// Passed says that a Context part names a model that was asked, as if it were a call.
+	Passed bool `json:"-"`
 
 	// Given is the event's id where it is not made of Group and Key.
 	Given string `json:"given,omitempty"`

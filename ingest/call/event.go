@@ -33,6 +33,9 @@ func Merge(a, b Part) Part {
 		a.Status = Blocked // whoever stopped it knows better than who saw no answer
 	}
 	a.Withheld = (a.Withheld || b.Withheld) && len(a.Messages)+len(a.Answers) == 0
+	if len(a.Unread) == 0 {
+		a.Unread = b.Unread
+	}
 	a.Done = a.Done || b.Done
 	if a.Kind != Model && b.Kind == Model {
 		a.Kind = Model

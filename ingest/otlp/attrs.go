@@ -80,6 +80,31 @@ func (a *attrs) value(name string) (v any, raw string) {
 	return v, written(v)
 }
 
+// document is value for what holds messages: text that is too much for an event is read too, where it is few values of which some
+// may be images, for these are left out before the size is measured.
+func (a *attrs) document(name string) (v any, raw string) {
+	s, ok := "", false
+	if a.all[name] != nil {
+		s, ok = plain(a.all[name]).(string)
+	}
+	if !ok || len(s) <= maxText {
+		return a.value(name)
+	}
+	if v = roomy(s); v == any(s) {
+		a.huge = true
+		return nil, ""
+	}
+	return v, s
+}
+
+// roomy is parsed for text of any size, as long as it is few values: parsed, each takes some hundred bytes.
+func roomy(s string) any {
+	if len(s) > maxText && strings.Count(s, ",")+strings.Count(s, "{")+strings.Count(s, "[") > maxValues {
+		return s
+	}
+	return parsed(s)
+}
+
 // nested gathers flat attributes beneath a prefix, llm.input_messages.0.message.role, into maps and lists.
 func (a *attrs) nested(prefix string) any {
 	root := map[string]any{}

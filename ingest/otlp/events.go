@@ -8,7 +8,6 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/ingest/call"
@@ -160,10 +159,10 @@ func told(name string, body any, p *call.Part) {
 	}
 }
 
-// spanEvents reads events of a span: messages whose body is the attribute gen_ai.event.content, the two events of the
-// conventions of 2024 that hold all of them, and the details of a call.
-func spanEvents(events []*tracepb.Span_Event, p *call.Part) {
-	for _, e := range events {
+// spanEvents reads events of a span: messages whose body is the attribute gen_ai.event.content, or whose attributes are its members
+// (Strands has content and message as JSON there), the two events of the conventions of 2024 that hold all of them, and the details of a call.
+func spanEvents(s *span, p *call.Part) {
+	for _, e := range s.events {
 		if !strings.HasPrefix(e.GetName(), "gen_ai.") {
 			continue
 		}
@@ -176,8 +175,45 @@ func spanEvents(events []*tracepb.Span_Event, p *call.Part) {
 		case name == "gen_ai.content.completion":
 			p.Answers = append(p.Answers, a.said("gen_ai.completion", "assistant")...)
 		case isMessage(name):
-			v, _ := a.value("gen_ai.event.content")
+			v, _ := a.document("gen_ai.event.content")
+			if v == nil {
+				v = a.body()
+			}
 			told(name, v, p)
 		}
+		s.huge = s.huge || a.huge
 	}
+}
+
+// body gathers the members of a message that are attributes of its event. JSON there is the text itself, unless it is parts or a message.
+func (a *attrs) body() map[string]any {
+	m := map[string]any{}
+	for _, name := range []string{"role", "content", "message", "tool_calls", "index", "finish_reason"} {
+		v, raw := a.document(name)
+		if raw == "" {
+			continue
+		}
+		list, _ := v.([]any)
+		inner, _ := v.(map[string]any)
+		isMessage := inner["content"] != nil || inner["parts"] != nil || inner["tool_calls"] != nil
+		if (name == "content" || name == "message") && !areBlocks(list) && !(name == "message" && isMessage) {
+			v = raw
+		}
+		if name == "message" && !isMessage {
+			v = map[string]any{"content": v}
+		}
+		m[name] = v
+	}
+	return m
+}
+
+// areBlocks tells a list of parts, also Bedrock's, which have no type: [{text}], [{toolUse}].
+func areBlocks(list []any) bool {
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		if m == nil || scalar(m["type"]) == "" && m["text"] == nil && m["toolUse"] == nil && m["toolResult"] == nil && m["image"] == nil {
+			return false
+		}
+	}
+	return len(list) > 0
 }

@@ -88,7 +88,9 @@ func TestCutAnywhere(t *testing.T) {
 // FuzzTexts puts one text wherever a dialect has messages, or objects as text.
 func FuzzTexts(f *testing.F) {
 	for _, s := range []string{`[{"role":"user","parts":[{"type":"text","content":"a"},{"type":"tool_call","id":"1","name":"f","arguments":{}}]}]`, `{"messages":[{"role":"user","content":[{"type":"x","text":5}]}]}`,
-		`{"role":"assistant","content":{"type":"tool_result"},"tool_calls":[1]}`, `[[],{"message":null},{"choices":[{"message":{"content":["a",1,null]}}]}]`, `{'a': ("b", [1, None]), 'tenant': '\x41'}`, `{"system":"s","prompt":"p"}`, `"acme"`, ``} {
+		`{"role":"assistant","content":{"type":"tool_result"},"tool_calls":[1]}`, `[[],{"message":null},{"choices":[{"message":{"content":["a",1,null]}}]}]`, `{'a': ("b", [1, None]), 'tenant': '\x41'}`, `{"system":"s","prompt":"p"}`, `"acme"`, ``,
+		`[{"event.name":"gen_ai.choice","message":{"content":[{"toolUse":{}},{"toolResult":{"content":[{"json":{}},1]}},{"functionCall":{"args":1}}]},"index":"1"}]`,
+		`{"lc":1,"kwargs":{"lc":1,"kwargs":{"type":"ai","content":[{"type":"blob","content":5}]}}}`, `{"config":{"system_instruction":{"parts":[{"text":"s"}]}},"contents":[{"parts":[{}]}],"generations":[[{"type":"Generation","text":{}}]]}`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -100,9 +102,13 @@ func FuzzTexts(f *testing.F) {
 			{"openinference.span.kind", "LLM", "llm.input_messages.0.message.role", s, "llm.input_messages.0.message.contents.0.message_content.text", s, "llm.input_messages.0.message.contents.0.message_content.type", s},
 			{"langfuse.observation.type", "generation", "langfuse.observation.input", s, "langfuse.observation.output", s, "langfuse.observation.usage_details", s, "langfuse.trace.metadata.x", s, "langfuse.trace.tags", s},
 			{"ai.operationId", "ai.streamText.doStream", "ai.prompt.messages", s, "ai.response.toolCalls", s, "ai.telemetry.metadata.y", s},
+			{"gen_ai.operation.name", "chat", "gen_ai.prompt", s, "gen_ai.completion", s},
+			{"gen_ai.request.model", s, "events", s},
+			{"gen_ai.request.model", "m", "gcp.vertex.agent.llm_request", s, "gcp.vertex.agent.llm_response", s, "request.body", s},
+			{"mlflow.spanType", "\"LLM\"", "mlflow.spanInputs", s, "mlflow.spanOutputs", s, "mlflow.llm.model", s, "mlflow.chat.tokenUsage", s},
 			{"gen_ai.operation.name", "acompletion", "litellm.call_id", s, "metadata.requester_metadata", s, "gen_ai.input.messages", s},
 		} {
-			spans = append(spans, span(fmt.Sprintf("%016x", i+1), two, "", kv...))
+			spans = append(spans, span(fmt.Sprintf("%016x", i+1), two, events(event("gen_ai.user.message", "content", s, "role", s), event("gen_ai.choice", "message", s, "index", s)), kv...))
 		}
 		holds(t, otlp.Traces(otlp.Names{}), payload("[]", spans...))
 	})

@@ -14,16 +14,17 @@ import (
 // records. Or they come as events of the span or as log records, see events.go. AI SDK 7 has the system prompt on the span
 // invoke_agent, which repeats the texts, above a span agent_step, above the call. Never done: a record may tell the call again.
 //
+// Texts also stand where the conventions had them before, or have them not: in gen_ai.prompt and gen_ai.completion (JSON or plain text),
+// in the attribute events (a JSON list of events: Pydantic AI, Logfire), and in Google ADK's gcp.vertex.agent.llm_request and .llm_response.
+// A span with a model and such texts is a call without an operation's name, too; LangSmith's kinds of spans say otherwise.
+//
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/
 var genai = dialect{
 	kind: func(s *span) call.Kind {
 		op := s.text("gen_ai.operation.name")
 		switch {
 		case op == "":
-			if s.has("gen_ai.input.messages") || s.has("gen_ai.output.messages") {
-				return call.Model
-			}
-			return ""
+			return unnamedCall(s)
 		case isCall(op):
 			return call.Model
 		case strings.HasPrefix(op, "invoke_") && (s.has("gen_ai.input.messages") || s.has("gen_ai.output.messages")):
@@ -32,20 +33,78 @@ var genai = dialect{
 		return call.Context
 	},
 	texts: func(s *span, p *call.Part) {
-		genaiTexts(&s.attrs, p)
-		if withheld(p) {
-			spanEvents(s.events, p)
+		if genaiTexts(&s.attrs, p); textless(p) {
+			elsewhere(s, p)
 		}
-		if withheld(p) {
+		if textless(p) {
 			indexed(s, p)
 		}
 	},
-	model:    []string{"gen_ai.response.model", "gen_ai.request.model"},
+	model:    genaiModel,
 	provider: []string{"gen_ai.provider.name", "gen_ai.system"},
 	asked:    []string{"gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"},
 	answered: []string{"gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"},
 	cost:     []string{"gen_ai.usage.cost"},
 	finish:   []string{"gen_ai.response.finish_reasons"},
+}
+
+var genaiModel = []string{"gen_ai.response.model", "gen_ai.request.model"}
+
+// unnamedCall tells what a span without an operation's name is.
+func unnamedCall(s *span) call.Kind {
+	if s.has("gen_ai.input.messages") || s.has("gen_ai.output.messages") {
+		return call.Model
+	}
+	kind := s.text("langsmith.span.kind")
+	if kind == "" && s.text(genaiModel...) == "" {
+		return ""
+	}
+	var p call.Part
+	switch elsewhere(s, &p); {
+	case kind == "llm":
+		return call.Model
+	case kind != "" && s.root && !textless(&p):
+		return call.Outer
+	case kind != "":
+		return call.Context
+	case textless(&p):
+		return ""
+	}
+	return call.Model
+}
+
+// elsewhere reads the texts that are in the first of the other places.
+func elsewhere(s *span, p *call.Part) {
+	for _, read := range []func(*span, *call.Part){spanEvents, deprecated, listedEvents, adk} {
+		if read(s, p); !textless(p) {
+			return
+		}
+	}
+}
+
+// deprecated reads the attributes that held the texts until 2025: JSON, or plain text.
+func deprecated(s *span, p *call.Part) {
+	p.Messages, p.Answers = s.said("gen_ai.prompt", "user"), s.said("gen_ai.completion", "assistant")
+}
+
+// listedEvents reads events that stand on the span as one list.
+func listedEvents(s *span, p *call.Part) {
+	v, _ := s.document("events")
+	list, _ := v.([]any)
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		if name := scalar(m["event.name"]); isMessage(name) {
+			told(name, m, p)
+		}
+	}
+}
+
+// adk reads Google ADK's request and answer; "{}" stands there while capture is off.
+func adk(s *span, p *call.Part) {
+	request, _ := s.document("gcp.vertex.agent.llm_request")
+	answer, _ := s.document("gcp.vertex.agent.llm_response")
+	p.Messages, _ = messages(request, "user")
+	p.Answers, _ = messages(answer, "assistant")
 }
 
 // isCall tells the operations that are calls of a model which answers in words; LiteLLM names its own functions.

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/evenhand/evenhand/ingest/call"
 )
@@ -12,7 +13,7 @@ func hidden(s string) bool { return s == "__REDACTED__" || s == "redacted-by-lit
 // said reads an attribute that holds messages in any of the shapes that instrumentations use; what is none of
 // them is one message with the text as it was.
 func (a *attrs) said(name, role string) []call.Message {
-	v, raw := a.value(name)
+	v, raw := a.document(name)
 	if raw == "" || hidden(raw) {
 		return nil
 	}
@@ -31,11 +32,7 @@ func messages(v any, role string) ([]call.Message, bool) {
 		}
 		var all []call.Message
 		for _, e := range x {
-			m, isMap := e.(map[string]any)
-			if !isMap {
-				return nil, false
-			}
-			ms, ok := messages(m, role)
+			ms, ok := messages(e, role)
 			if !ok {
 				return nil, false
 			}
@@ -43,14 +40,29 @@ func messages(v any, role string) ([]call.Message, bool) {
 		}
 		return all, len(x) > 0
 	case map[string]any:
-		for _, in := range []string{"messages", "choices", "candidates"} {
+		if inner, ok := x["kwargs"].(map[string]any); ok && x["lc"] != nil { // a dump of LangChain
+			return messages(inner, role)
+		}
+		for _, in := range []string{"messages", "choices", "candidates", "contents", "generations"} {
 			if x[in] != nil {
 				ms, ok := messages(x[in], role)
 				return append(system(x), ms...), ok
 			}
 		}
 		if m, ok := x["message"].(map[string]any); ok {
+			if m["lc"] != nil {
+				return messages(m, role)
+			}
 			return kept(message(m, role)), true
+		}
+		if inner, ok := x["content"].(map[string]any); ok && inner["parts"] != nil { // Gemini
+			return kept(message(inner, role)), true
+		}
+		if by := langchainRoles[scalar(x["type"])]; by != "" && x["content"] != nil {
+			return kept(message(x, by)), true
+		}
+		if isGeneration(scalar(x["type"])) {
+			return kept(message(map[string]any{"content": x["text"]}, role)), true
 		}
 		if x["role"] != nil { // else it may be an answer that happens to be JSON
 			return kept(message(x, role)), true
@@ -62,10 +74,32 @@ func messages(v any, role string) ([]call.Message, bool) {
 	return nil, false
 }
 
+// langchainRoles are what LangChain calls the types of its messages.
+var langchainRoles = map[string]string{"human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "system": "system", "tool": "tool"}
+
+// isDump tells a message or a generation as LangChain writes them.
+func isDump(m map[string]any) bool {
+	kind := scalar(m["type"])
+	return m["lc"] != nil || langchainRoles[kind] != "" && m["content"] != nil || isGeneration(kind)
+}
+
+func isGeneration(kind string) bool { return kind == "Generation" || kind == "ChatGeneration" }
+
 // system is the system prompt that stands beside messages.
 func system(m map[string]any) []call.Message {
 	if s := scalar(m["system"]); s != "" {
 		return []call.Message{call.Text("system", s)}
+	}
+	config, _ := m["config"].(map[string]any)
+	for _, in := range []map[string]any{m, config} { // Gemini's and ADK's
+		for _, name := range []string{"system_instruction", "systemInstruction"} {
+			switch x := in[name].(type) {
+			case string:
+				return kept(call.Text("system", x))
+			case map[string]any:
+				return kept(message(x, "system"))
+			}
+		}
 	}
 	return nil
 }
@@ -74,7 +108,7 @@ func system(m map[string]any) []call.Message {
 func isParts(list []any) bool {
 	for _, e := range list {
 		m, _ := e.(map[string]any)
-		if m == nil || m["role"] != nil || m["message"] != nil || scalar(m["type"]) == "" || m["type"] == "message" {
+		if m == nil || m["role"] != nil || m["message"] != nil || isDump(m) || scalar(m["type"]) == "" || m["type"] == "message" {
 			return false
 		}
 	}
@@ -153,6 +187,14 @@ func part(v any) any {
 	if !ok {
 		return text(scalar(v))
 	}
+	if r, ok := m["toolResult"].(map[string]any); ok { // Bedrock
+		list, _ := r["content"].([]any)
+		var all []string
+		for _, e := range list {
+			all = append(all, result(inside(inside(e, "json"), "text")))
+		}
+		return text(strings.Join(all, "\n"))
+	}
 	kind := scalar(m["type"])
 	said := scalar(m["text"])
 	if said == "" {
@@ -208,6 +250,14 @@ func toolCall(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return nil
+	}
+	if use, ok := m["toolUse"].(map[string]any); ok { // Bedrock
+		m = map[string]any{"type": "tool_use", "id": use["toolUseId"], "name": use["name"], "input": use["input"]}
+	}
+	for _, name := range []string{"functionCall", "function_call"} { // Gemini, ADK
+		if f, ok := m[name].(map[string]any); ok && m["type"] == nil {
+			m = map[string]any{"type": "tool_use", "id": f["id"], "name": f["name"], "input": f["args"]}
+		}
 	}
 	id, name, args := m["id"], m["name"], m["arguments"]
 	switch m["type"] {

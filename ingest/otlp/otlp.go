@@ -3,7 +3,7 @@
 //
 // Instrumentations agree on the envelope only. How each tells a call stands in a file of its own and in the list
 // dialects: genai.go (OpenTelemetry's own conventions, Vercel AI SDK 7), events.go (its log records and span events),
-// openllmetry.go, openinference.go, langfuse.go, vercel.go (AI SDK 4 to 6), litellm.go.
+// openllmetry.go, openinference.go, langfuse.go, vercel.go (AI SDK 4 to 6), litellm.go, mlflow.go.
 //
 // A span becomes one part or none. The group is the trace id, the key the span id. A call of a model is a Model part.
 // What wraps one and repeats its texts is Outer. All other spans are Context: they tell tenant, user, domain or system
@@ -29,6 +29,7 @@ import (
 const (
 	format     = "otlp"
 	maxText    = 800 << 10 // bytes of a call's texts: an event and its envelope must fit a message of 900,000
+	maxValues  = 50_000    // of a text that is more than that, before its images are left out
 	maxWord    = 1024      // characters of a name in an event
 	maxDomain  = 256
 	maxLatency = 24 * 24 * time.Hour // milliseconds of 31 bits

@@ -36,7 +36,7 @@ type dialect struct {
 }
 
 // dialects are asked in this order: some spans carry the names of two, the more particular one first.
-var dialects = []*dialect{&langfuse, &vercel, &openinference, &litellm, &genai, &openllmetry}
+var dialects = []*dialect{&langfuse, &vercel, &openinference, &litellm, &mlflow, &genai, &openllmetry}
 
 // span is what dialects look at.
 type span struct {
@@ -93,6 +93,7 @@ func (f traces) part(s *tracepb.Span, scope *commonpb.InstrumentationScope, from
 		}
 	}
 	if p.Kind == "" || p.Kind == call.Context {
+		p.Passed = passed(in)
 		return above(in, p), ""
 	}
 	p.TraceID, p.SpanID, p.Service = p.Group, p.Key, from.service
@@ -142,12 +143,17 @@ func (d *dialect) read(s *span, p *call.Part) {
 		d.more(s, p)
 	}
 	s.note(p, d.finish)
-	p.Withheld = withheld(p)
+	if p.Withheld = withheld(p); p.Withheld {
+		p.Unread = unread(s)
+	}
 	p.Done = p.Kind == call.Model && d.alone && s.root && len(p.Messages) > 0 && len(p.Answers) > 0
 }
 
+// textless tells that neither what was asked nor what was answered is known.
+func textless(p *call.Part) bool { return len(p.Messages)+len(p.Answers) == 0 }
+
 // withheld tells that a part has no texts.
-func withheld(p *call.Part) bool { return len(p.Messages)+len(p.Answers) == 0 && p.System == "" }
+func withheld(p *call.Part) bool { return textless(p) && p.System == "" }
 
 // note puts into the metadata what events have no field for, under OpenTelemetry's names.
 func (a *attrs) note(p *call.Part, finish []string) {
@@ -178,7 +184,7 @@ func (a *attrs) note(p *call.Part, finish []string) {
 // above gives the part of a span that is no call: what it tells of those beneath it, or what it stands under.
 func above(s *span, p call.Part) call.Part {
 	tells := p.Claimed+p.Domain+p.UserID+p.Session+p.UserEmail+p.UserRole+p.DecisionID+p.System != "" || len(p.Metadata) > 0
-	if !tells && (s.root || s.has("db.system") || s.has("db.system.name")) {
+	if !tells && !p.Passed && (s.root || s.has("db.system") || s.has("db.system.name")) {
 		return call.Part{}
 	}
 	p.Kind = call.Context

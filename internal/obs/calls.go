@@ -17,10 +17,10 @@ type callMetrics struct {
 
 func newCallMetrics(counter func(name, help string, labels ...string) *prometheus.CounterVec) callMetrics {
 	m := callMetrics{
-		parts:    counter("call_parts_total", "Parts of calls taken, by format and kind (model, outer, content, context).", "format", "kind"),
+		parts:    counter("call_parts_total", "Parts of calls taken, by format and kind (model, outer, content, context; passed: a span that names a model and was not read as its call).", "format", "kind"),
 		told:     counter("calls_total", "Calls of other formats that became events, by format.", "format"),
 		late:     counter("call_parts_late_total", "Parts of calls that came after their call was told: dropped (nothing new), told_again (texts came late); repeated: an open call had the part.", "outcome"),
-		withheld: counter("calls_withheld_total", "Calls told without texts: capture of content is off in a service, which the log names.").WithLabelValues(),
+		withheld: counter("calls_withheld_total", "Calls told without texts: capture of content is off in a service, or its texts have a form that is not read, which the log says.").WithLabelValues(),
 		forced:   counter("call_flushes_forced_total", "Groups of calls that were told early, for want of room.").WithLabelValues(),
 	}
 	known(m.late, []string{"dropped", "told_again", "repeated"})

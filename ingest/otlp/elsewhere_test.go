@@ -1,0 +1,135 @@
+package otlp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/evenhand/evenhand/ingest/call"
+)
+
+const (
+	askJSON    = `[{"role":"user","content":"q"}]`
+	answerJSON = `[{"role":"assistant","content":"a"}]`
+	said       = `model: user="q" | assistant="a" |`
+)
+
+func events(es ...string) string { return `,"events":[` + strings.Join(es, ",") + `]` }
+
+func event(name string, kv ...any) string {
+	return fmt.Sprintf(`{"name":%q,"attributes":%s}`, name, attributes(kv...))
+}
+
+// Texts are read where the conventions had them before, and where clients have them of their own.
+func TestTextsElsewhere(t *testing.T) {
+	chat := func(kv ...any) []any {
+		return append([]any{"gen_ai.operation.name", "chat", "gen_ai.request.model", "m"}, kv...)
+	}
+	unnamed := func(kv ...any) []any {
+		return append([]any{"gen_ai.system", "openai", "gen_ai.request.model", "m"}, kv...)
+	}
+	langchain := func(kind, text string) string {
+		return `{"lc":1,"type":"constructor","id":["langchain"],"kwargs":{"content":"` + text + `","type":"` + kind + `"}}`
+	}
+	for _, tc := range []struct {
+		name, want, rest string
+		kv               []any
+	}{
+		{"deprecated attributes", said, "", chat("gen_ai.prompt", askJSON, "gen_ai.completion", answerJSON)},
+		{"deprecated attributes, plain", said, "", chat("gen_ai.prompt", "q", "gen_ai.completion", "a")},
+		{"deprecated attributes beside instructions", `model: system=s user="q" | assistant="a" |`, "", chat("gen_ai.system_instructions", "s", "gen_ai.prompt", "q", "gen_ai.completion", "a")},
+		{"without an operation", said, "", unnamed("gen_ai.prompt", "q", "gen_ai.completion", "a")},
+		{"without an operation and texts", `context: | |`, "", unnamed()},
+		{"attributes of events", said, events(event("gen_ai.user.message", "content", "q"), event("gen_ai.choice", "content", "a", "finish_reason", "stop", "index", 0)), chat()},
+		{"attributes of events, a message", said, events(event("gen_ai.user.message", "content", "q"), event("gen_ai.choice", "message", `{"role":"assistant","content":"a"}`)), chat()},
+		{"attributes of events, without an operation", said, events(event("gen_ai.user.message", "content", "q"), event("gen_ai.choice", "content", "a")), unnamed()},
+		{"attributes of events, JSON that was asked", `model: user="{\"x\": 1}" | assistant="[1, 2]" |`, events(event("gen_ai.user.message", "content", `{"x": 1}`), event("gen_ai.choice", "content", `[1, 2]`)), chat()},
+		{"Strands", `model: user="q" | assistant="a"[{"function":{"arguments":{"sum":9},"name":"pay"},"id":"7","type":"function"}] |`,
+			events(event("gen_ai.user.message", "content", `[{"text":"q"}]`), event("gen_ai.choice", "message", `[{"text":"a"},{"toolUse":{"toolUseId":"7","name":"pay","input":{"sum":9}}}]`, "finish_reason", "tool_use")), chat()},
+		{"Strands, a tool", `model: tool="12" | assistant="a" |`, events(event("gen_ai.tool.message", "content", `[{"toolResult":{"toolUseId":"7","content":[{"text":"12"}]}}]`), event("gen_ai.choice", "message", `[{"text":"a"}]`)), chat()},
+		{"Pydantic AI", said, "", chat("events", `[{"event.name":"gen_ai.user.message","role":"user","content":"q","gen_ai.message.index":0},{"event.name":"gen_ai.choice","index":0,"message":{"role":"assistant","content":"a"}}]`)},
+		{"OpenLLMetry before 0.20", said, "", []any{"llm.request.type", "chat", "llm.vendor", "OpenAI", "llm.prompts.0.role", "user", "llm.prompts.0.content", "q", "llm.completions.0.content", "a"}},
+		{"OpenLLMetry before 0.20, no type", said, "", []any{"llm.prompts.0.content", "q", "llm.completions.0.content", "a"}},
+		{"LangSmith", said, "", []any{"langsmith.span.kind", "llm", "gen_ai.request.model", "m", "gen_ai.prompt", `{"messages":[[` + langchain("human", "q") + `]]}`, "gen_ai.completion", `{"generations":[[{"text":"a","type":"ChatGeneration","message":` + langchain("ai", "a") + `}]]}`}},
+		{"LangSmith, a text", said, "", []any{"langsmith.span.kind", "llm", "gen_ai.prompt", `{"prompt":"q"}`, "gen_ai.completion", `{"generations":[[{"text":"a","type":"Generation"}]]}`}},
+		{"LangSmith, a chain", `context: | |`, "", []any{"langsmith.span.kind", "chain", "gen_ai.prompt", "q", "gen_ai.completion", "a"}},
+		{"ADK", `model: system="s" user="q" | model="a"[{"function":{"arguments":{"sum":9},"name":"pay"},"id":null,"type":"function"}] |`, "",
+			[]any{"gen_ai.system", "gcp.vertex.agent", "gen_ai.request.model", "gemini", "gcp.vertex.agent.llm_request", `{"model":"gemini","config":{"system_instruction":"s"},"contents":[{"role":"user","parts":[{"text":"q"}]}]}`,
+				"gcp.vertex.agent.llm_response", `{"content":{"role":"model","parts":[{"text":"a"},{"function_call":{"name":"pay","args":{"sum":9}}}]},"usage_metadata":{"total_token_count":3}}`}},
+		{"ADK, capture is off", `context: | |`, "", []any{"gen_ai.system", "gcp.vertex.agent", "gen_ai.request.model", "gemini", "gcp.vertex.agent.llm_request", "{}", "gcp.vertex.agent.llm_response", "{}"}},
+		{"MLflow", said, "", []any{"mlflow.spanType", `"CHAT_MODEL"`, "mlflow.spanInputs", `{"model":"gpt-4o","messages":` + askJSON + `}`, "mlflow.spanOutputs", `{"choices":[{"message":{"role":"assistant","content":"a"}}]}`}},
+		{"MLflow, LangChain", said, "", []any{"mlflow.spanType", `"CHAT_MODEL"`, "mlflow.spanInputs", `[[{"content":"q","type":"human"}]]`, "mlflow.spanOutputs", `{"generations":[[{"text":"a","message":{"content":"a","type":"ai"}}]]}`}},
+		{"MLflow, texts", said, "", []any{"mlflow.spanType", `"LLM"`, "mlflow.spanInputs", `"q"`, "mlflow.spanOutputs", `"a"`}},
+		{"MLflow, a tool", `context: | |`, "", []any{"mlflow.spanType", `"TOOL"`, "mlflow.spanInputs", `"q"`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ps := decoded(t, span(one, two, tc.rest, tc.kv...))
+			if len(ps) != 1 {
+				t.Fatalf("%d parts", len(ps))
+			}
+			if got := shown(ps[0]); got != tc.want {
+				t.Errorf("\n%s\n%s", got, tc.want)
+			}
+			if ps[0].Kind == call.Model {
+				interaction(t, ps[0])
+			}
+		})
+	}
+}
+
+func TestFactsElsewhere(t *testing.T) {
+	for _, tc := range []struct {
+		want string
+		kv   []any
+	}{
+		{"openai gpt-4 11 7", []any{"llm.request.type", "chat", "llm.vendor", "OpenAI", "llm.request.model", "gpt-4", "llm.usage.prompt_tokens", 11, "llm.usage.completion_tokens", 7}},
+		{"openai gpt-4o 11 7", []any{"mlflow.spanType", `"CHAT_MODEL"`, "mlflow.llm.provider", `"openai"`, "mlflow.spanInputs", `{"model":"gpt-4o"}`, "mlflow.chat.tokenUsage", `{"input_tokens":11,"output_tokens":7,"total_tokens":18}`}},
+	} {
+		p := decoded(t, span(one, two, "", tc.kv...))[0]
+		if got := fmt.Sprint(p.Provider, " ", p.Model, " ", *p.Tokens[0], " ", *p.Tokens[1]); got != tc.want {
+			t.Errorf("%s, want %s", got, tc.want)
+		}
+	}
+}
+
+// Texts that are there and not read are told from texts that are kept back, by the names of their attributes.
+func TestUnread(t *testing.T) {
+	chat := []any{"gen_ai.operation.name", "chat", "gen_ai.request.model", "m"}
+	for _, tc := range []struct {
+		want, rest string
+		kv         []any
+	}{
+		{"[]", "", nil},
+		{"[]", "", []any{"gen_ai.input.messages", "__REDACTED__", "gen_ai.usage.output", 7, "request_data", "{}", "exception.message", "secret"}},
+		{"[request_data response_data]", "", []any{"request_data", `{"secret":"q"}`, "response_data", `{"secret":"a"}`}},
+		{"[app.turn: body.text]", events(event("app.turn", "body.text", "secret")), nil},
+		{"[a.input a.output a.prompt a.text b.input]", "", []any{"a.input", "secret", "a.output", "s", "a.prompt", "s", "a.text", "s", "b.input", "s", "b.output", "s"}},
+	} {
+		p := decoded(t, span(one, two, tc.rest, append(chat[:len(chat):len(chat)], tc.kv...)...))[0]
+		if got := fmt.Sprint(p.Unread); got != tc.want || !p.Withheld {
+			t.Errorf("%s, want %s", got, tc.want)
+		}
+	}
+	if p := decoded(t, span(one, two, "", append(chat, "gen_ai.prompt", "q", "request_data", "x")...))[0]; p.Unread != nil {
+		t.Error(p.Unread)
+	}
+}
+
+// A span that names a model and is not read as its call is counted, also where it is a root.
+func TestPassed(t *testing.T) {
+	for _, tc := range []struct {
+		kv   []any
+		want bool
+	}{
+		{[]any{"gen_ai.request.model", "m"}, true},
+		{[]any{"gen_ai.request.model", "m", "gen_ai.operation.name", "summarize"}, true},
+		{[]any{"gen_ai.request.model", "m", "gen_ai.operation.name", "embeddings", "user.id", "u"}, false},
+		{[]any{"gen_ai.request.model", "m", "gen_ai.operation.name", "invoke_agent", "user.id", "u"}, false},
+		{[]any{"user.id", "u"}, false},
+	} {
+		ps := decoded(t, span(one, "", "", tc.kv...))
+		if len(ps) != 1 || ps[0].Passed != tc.want || ps[0].Kind != call.Context {
+			t.Errorf("%v: %+v", tc.kv, ps)
+		}
+	}
+}
