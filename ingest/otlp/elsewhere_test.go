@@ -1,11 +1,13 @@
 package otlp_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/evenhand/evenhand/ingest/call"
+	"github.com/evenhand/evenhand/ingest/otlp"
 )
 
 const (
@@ -130,6 +132,47 @@ func TestPassed(t *testing.T) {
 		ps := decoded(t, span(one, "", "", tc.kv...))
 		if len(ps) != 1 || ps[0].Passed != tc.want || ps[0].Kind != call.Context {
 			t.Errorf("%v: %+v", tc.kv, ps)
+		}
+	}
+}
+
+// Images are named and do not count: what is left must fit.
+func TestImages(t *testing.T) {
+	bytes := strings.Repeat("QUJD", 300_000) // 900,000
+	uri := "data:image/png;base64," + bytes
+	chat := []any{"gen_ai.operation.name", "chat"}
+	for _, tc := range []struct {
+		name, want string
+		kv         []any
+	}{
+		{"a blob", `model: user=[{"text":"see","type":"text"},{"bytes":900000,"mime_type":"image/png","type":"blob"}] | |`,
+			append(chat[:2:2], "gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"see"},{"type":"blob","mime_type":"image/png","content":"`+bytes+`"}]}]`)},
+		{"a part of OpenAI", `model: user=[{"text":"see","type":"text"},{"image_url":{"url":"(left out: image/png, 900000 bytes)"},"type":"image_url"}] | |`,
+			append(chat[:2:2], "gen_ai.prompt", `[{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"`+uri+`"}}]}]`)},
+		{"a part of Anthropic", `model: user=[{"source":{"data":"(left out: 900000 bytes)","media_type":"image/png","type":"base64"},"type":"image"},{"text":"see","type":"text"}] | |`,
+			append(chat[:2:2], "gen_ai.prompt", `[{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+bytes+`"}},{"type":"text","text":"see"}]}]`)},
+		{"OpenLLMetry", `model: user=[{"image_url":{"url":"(left out: image/png, 900000 bytes)"},"type":"image_url"},{"text":"see","type":"text"}] | |`,
+			[]any{"llm.request.type", "chat", "gen_ai.prompt.0.role", "user", "gen_ai.prompt.0.content", `[{"type":"image_url","image_url":{"url":"` + uri + `"}},{"type":"text","text":"see"}]`}},
+		{"OpenInference", `model: user=[{"text":"see","type":"text"},{"image":{"image":{"url":"(left out: image/png, 900000 bytes)"}},"type":"image"}] | |`,
+			[]any{"openinference.span.kind", "LLM", "llm.input_messages.0.message.role", "user", "llm.input_messages.0.message.contents.0.message_content.type", "text", "llm.input_messages.0.message.contents.0.message_content.text", "see",
+				"llm.input_messages.0.message.contents.1.message_content.type", "image", "llm.input_messages.0.message.contents.1.message_content.image.image.url", uri}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := decoded(t, span(one, two, "", tc.kv...))[0]
+			if got := shown(p); got != tc.want {
+				t.Errorf("\n%.400s\n%s", got, tc.want)
+			}
+			if in := interaction(t, p); in.Prompt != "see" {
+				t.Errorf("%.80q", in.Prompt)
+			}
+		})
+	}
+	many := `[{"role":"user","content":[` + strings.Repeat(`"",`, 400_000) + `""]}]`
+	for _, text := range []string{`[{"role":"user","content":"` + bytes + `"}]`, `{"text":"` + bytes + `"}`, many, uri} {
+		_, err := otlp.Traces(otlp.Names{}).Parts(call.Payload{Body: payload("[]", span(one, two, "", append(chat[:2:2], "gen_ai.input.messages", text)...))})
+		var some *call.Partial
+		if !errors.As(err, &some) || some.Refused != 1 {
+			t.Errorf("%.40s: %v", text, err)
 		}
 	}
 }

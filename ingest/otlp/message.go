@@ -181,7 +181,8 @@ func contents(parts []any) json.RawMessage {
 	return json.RawMessage(written(shallow(parts, jsonDeep)))
 }
 
-// part gives a part in OpenAI's shape. What a model thought stays beside what it said. Bytes of files are left out: nothing reads them.
+// part gives a part in OpenAI's shape. What a model thought stays beside what it said. Bytes of files are left out, and their number told
+// where there are many: nothing reads them.
 func part(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -221,13 +222,37 @@ func part(v any) any {
 	}
 	out := map[string]any{}
 	for k, v := range m {
-		switch _, isText := v.(string); {
-		case k == "data", k == "content" && kind == "blob", k == "text" && !isText:
+		s, isText := v.(string)
+		switch {
+		case k == "data", k == "content" && kind == "blob":
+			if call.Packed("data", []byte(s)) {
+				out["bytes"] = len(s) * 3 / 4
+			}
+		case k == "text" && !isText:
 		default:
-			out[k] = v
+			out[k] = named(k, v)
 		}
 	}
 	return out
+}
+
+// named is a member of a part with the bytes of images, sounds and files inside it named only.
+func named(name string, v any) any {
+	switch x := v.(type) {
+	case string:
+		if b := []byte(x); call.Packed(name, b) {
+			return call.LeftOut(b)
+		}
+	case map[string]any:
+		for k := range x {
+			x[k] = named(k, x[k])
+		}
+	case []any:
+		for i := range x {
+			x[i] = named(name, x[i])
+		}
+	}
+	return v
 }
 
 func text(s string) any { return map[string]any{"type": "text", "text": s} }
