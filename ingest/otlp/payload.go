@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"mime"
+	"regexp"
+	"strings"
 
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -75,7 +77,14 @@ func read(p call.Payload, m proto.Message, s *shape) (asJSON bool, err error) {
 		if bytes.Count(p.Body, []byte("{")) > maxObjects {
 			return true, invalid("the payload has too many objects: send fewer spans or records at once")
 		}
-		if (protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}).Unmarshal(p.Body, m) != nil {
+		options := protojson.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: maxDepth}
+		if err = options.Unmarshal(p.Body, m); err != nil {
+			if body, bad := withoutBadIDs(p.Body); bad {
+				proto.Reset(m)
+				err = options.Unmarshal(body, m)
+			}
+		}
+		if err != nil {
 			return true, invalid("the body is no OTLP in JSON, or nests too deep") // the library's error may quote
 		}
 		return true, nil
@@ -101,6 +110,36 @@ func fromHex(id []byte, size int) []byte {
 		return nil
 	}
 	return raw
+}
+
+// An id in JSON. Quotes inside a string are escaped, so only a member is followed by a colon.
+var idMember = regexp.MustCompile(`("(?:traceId|spanId|parentSpanId|trace_id|span_id|parent_span_id)"\s*:\s*)"([^"\\]*)"`)
+
+// withoutBadIDs empties ids that the parser cannot read as bytes, such as one of an odd length: by those the whole payload would
+// be refused, without them it is their spans alone.
+func withoutBadIDs(body []byte) (mended []byte, bad bool) {
+	mended = idMember.ReplaceAllFunc(body, func(member []byte) []byte {
+		m := idMember.FindSubmatch(member)
+		if isBase64(string(m[2])) {
+			return member
+		}
+		bad = true
+		return append(bytes.Clone(m[1]), '"', '"')
+	})
+	return mended, bad
+}
+
+// isBase64 tells what protobuf's JSON form takes for bytes: base64 of either alphabet, padded or not.
+func isBase64(s string) bool {
+	e := base64.StdEncoding
+	if strings.ContainsAny(s, "-_") {
+		e = base64.URLEncoding
+	}
+	if len(s)%4 != 0 {
+		e = e.WithPadding(base64.NoPadding)
+	}
+	_, err := e.DecodeString(s)
+	return err == nil
 }
 
 func invalid(say string) error { return audit.E("otlp", audit.KindInvalid, errors.New(say)) }

@@ -309,6 +309,40 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// An id that is no bytes at all costs its own span, not the payload; one above a span costs the link to it.
+func TestOddIDs(t *testing.T) {
+	good := span(one, two, "", "gen_ai.operation.name", "chat", "gen_ai.input.messages", `{"spanId":"1"}`)
+	for _, tc := range []struct {
+		was, is string
+		refused int64
+	}{
+		{one, "1", 1}, {one, "12345", 1}, {one, "a b", 1}, {one, "", 1}, {one, "zz", 1}, {trace, trace + "0", 1}, {two, "1", 0}, {two, "!", 0},
+	} {
+		odd := strings.Replace(good, `"`+tc.was+`"`, `"`+tc.is+`"`, 1)
+		ps, err := otlp.Traces(otlp.Names{}).Parts(call.Payload{Body: payload("[]", odd, good)})
+		var some *call.Partial
+		if tc.refused > 0 && (!errors.As(err, &some) || some.Refused != tc.refused) || tc.refused == 0 && err != nil || len(ps) != 2-int(tc.refused) {
+			t.Errorf("%s: %v, %d parts", tc.is, err, len(ps))
+			continue
+		}
+		if got := shown(ps[len(ps)-1]); got != `model: user="{\"spanId\":\"1\"}" | |` {
+			t.Error(got)
+		}
+	}
+	broken := strings.Replace(string(payload("[]", good)), `"`+one+`"`, `"1"`, 1)
+	if _, err := otlp.Traces(otlp.Names{}).Parts(call.Payload{Body: []byte(broken[:len(broken)-1])}); audit.KindOf(err) != audit.KindInvalid || errors.As(err, new(*call.Partial)) {
+		t.Error(err)
+	}
+	record := func(id string) string {
+		return strings.Replace(record("gen_ai.user.message", `{"stringValue":"{\"content\":\"q\"}"}`), one, id, 1)
+	}
+	ps, err := otlp.Logs(otlp.Names{}).Parts(call.Payload{Body: []byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + record("1") + `,` + record(one) + `]}]}]}`)})
+	var some *call.Partial
+	if !errors.As(err, &some) || some.Refused != 1 || len(ps) != 1 {
+		t.Errorf("%v, %d parts", err, len(ps))
+	}
+}
+
 // What is at fault by itself is counted; the rest is given.
 func TestRefused(t *testing.T) {
 	good := span(one, two, "", "gen_ai.operation.name", "chat")
