@@ -53,7 +53,7 @@ func (g *Gateway) send(ctx context.Context, es []entry) error {
 }
 
 // message makes the event. Texts that the log does not take as they are, are made plain and cut, which the
-// event's metadata says.
+// event's metadata and its mark truncated say.
 func (g *Gateway) message(e entry) (m ingest.Message, cut bool, err error) {
 	reason := ""
 	for p := e.part; p != nil; p = shorten(p) {
@@ -61,7 +61,7 @@ func (g *Gateway) message(e entry) (m ingest.Message, cut bool, err error) {
 		if err != nil {
 			return m, false, audit.E("gateway: event", audit.KindInvalid, errors.New("no JSON"))
 		}
-		m, _, faults := g.Decoder.Prepare(value, ingest.Sender{Tenant: p.Tenant, Traceparent: e.traceparent, Now: g.Now(), Limit: g.Message})
+		m, _, faults := g.Decoder.Prepare(value, ingest.Sender{Tenant: p.Tenant, Traceparent: e.traceparent, Now: g.Now(), Truncated: reason != "", Limit: g.Message})
 		if len(faults) == 0 {
 			return m, reason != "", nil
 		}

@@ -406,6 +406,13 @@ func TestLongTextsAreCut(t *testing.T) {
 	if at := e["metadata"].(map[string]any)["gateway"].(map[string]any)["text_cut_at"]; got.status != 200 || at == nil || s.figures.events["cut"] != 1 {
 		t.Errorf("%d, cut at %v, %v", got.status, at, s.figures.events)
 	}
+	if in := s.recorded(); !in.Truncated {
+		t.Error("the record is not marked as cut")
+	}
+	s = start(t, newProvider(t, says(clean)).URL, nil)
+	if s.do(PathChat, prompt(strings.Repeat("é", 20_000), "")); s.recorded().Truncated {
+		t.Error("a record is marked as cut that is whole")
+	}
 }
 
 func TestValidate(t *testing.T) {

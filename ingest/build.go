@@ -38,12 +38,13 @@ func (st *state) decode(rec sources.Record, o audit.Origin) *audit.Interaction {
 	st.fill(in)
 	st.unpack(in)
 	st.cut(in)
+	in.Truncated = in.Truncated || h.truncated
 	return in
 }
 
 type headers struct {
 	tenant, eventID, eventTime, traceparent, contentType []byte
-	cloudEvent                                           bool
+	cloudEvent, truncated                                bool
 	tenants                                              bool // several that differ
 }
 
@@ -62,6 +63,8 @@ func readHeaders(hs []audit.Header) (h headers) {
 			h.traceparent = hs[i].Value
 		case cloudevents.HeaderVersion:
 			h.cloudEvent = true
+		case HeaderTruncated:
+			h.truncated = true
 		default:
 			if isContentType(hs[i].Key) {
 				h.contentType = hs[i].Value

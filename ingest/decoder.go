@@ -31,6 +31,8 @@ const (
 	// it, or the broker time of its first delivery, so that a replay finds the row of that day. It stays an assumed time.
 	HeaderEventTime   = "evenhand-event-time"
 	HeaderTraceparent = "traceparent" // W3C trace context
+	// HeaderTruncated says that texts of the event were cut before they came, by one who could not send them whole.
+	HeaderTruncated = "evenhand-truncated"
 )
 
 // Limits bound what one event may hold. Zero means the default of that limit.

@@ -309,6 +309,14 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
+// Who could send a text only in part says so beside the event, which stays what it is.
+func TestTruncatedBefore(t *testing.T) {
+	whole, cut := accepted(t, `{"response":"x"}`), accepted(t, `{"response":"x"}`, HeaderTruncated, "true")
+	if whole.Truncated || !cut.Truncated || whole.Digest != cut.Digest || cut.Stored(cut.Response) != "x" {
+		t.Errorf("%v %v", whole.Truncated, cut.Truncated)
+	}
+}
+
 // TestDigest pins the digest: stored keys hang on it. The vectors were computed by another program
 // from the description of the encoding.
 func TestDigest(t *testing.T) {

@@ -29,7 +29,8 @@ type Sender struct {
 	Tenant      string // "" leaves it to the payload
 	Traceparent string // of the request
 	Now         time.Time
-	Limit       int // bytes of a message: key, stamped event and headers; 0 leaves it to the decoder
+	Truncated   bool // texts of the event were cut, for want of room in a message
+	Limit       int  // bytes of a message: key, stamped event and headers; 0 leaves it to the decoder
 }
 
 // Prepare stamps one event with an id where it has none and checks it as the pipeline will, so that what a door takes
@@ -44,6 +45,9 @@ func (d *Decoder) Prepare(value []byte, by Sender) (Message, *audit.Interaction,
 	var headers []audit.Header
 	if by.Tenant != "" {
 		headers = append(headers, audit.Header{Key: HeaderTenant, Value: []byte(by.Tenant)})
+	}
+	if by.Truncated {
+		headers = append(headers, audit.Header{Key: HeaderTruncated, Value: []byte("true")})
 	}
 	rec := sources.Record{Time: now, Value: value, Headers: headers}
 	if by.Traceparent != "" {
