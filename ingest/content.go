@@ -141,7 +141,6 @@ func (st *state) setResponse(in *audit.Interaction) {
 		in.ResponseJSON = st.canonicalText(v, names[f])
 		st.buf = answer(st.buf[:0], v)
 		in.Response = string(st.buf)
-		st.failed = failure(v)
 	default:
 		st.fault(names[f], WrongType, "wants a string, an object or an array")
 	}

@@ -56,19 +56,6 @@ func (st *state) digest(in *audit.Interaction, given time.Time) [32]byte {
 	return sha256.Sum256(b)
 }
 
-// fill takes from a provider's answer what the event itself does not say. It comes behind the digest, which is of what the event says.
-func (st *state) fill(in *audit.Interaction) {
-	if st.failed == "" {
-		return
-	}
-	if in.ErrorMessage == "" {
-		in.ErrorMessage = st.failed
-	}
-	if len(st.raw(fStatus)) == 0 {
-		in.Status = "error"
-	}
-}
-
 // unpack leaves images, sounds and files out of what is stored, which nothing reads there. The digest has them.
 func (st *state) unpack(in *audit.Interaction) {
 	if !st.packs {

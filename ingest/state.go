@@ -21,7 +21,6 @@ type state struct {
 	faults  []Fault
 	tenant  string // as far as known
 	query   string // original_query beside messages
-	failed  string // what the response says went wrong at the provider
 	packs   bool   // messages or response hold images, sounds or files
 	lean    bool   // canonical JSON is written without them
 	allowed func(field) bool
@@ -49,7 +48,7 @@ func (st *state) reset() {
 	st.members = st.members[:0]
 	st.strict.b = nil // a pooled state must not hold a record's bytes
 	st.faults = nil
-	st.object, st.tenant, st.query, st.failed = nil, "", "", ""
+	st.object, st.tenant, st.query = nil, "", ""
 	st.packs, st.lean = false, false
 	st.allowed = nil
 	st.foreign, st.looks, st.translated = native, 0, false
