@@ -191,7 +191,7 @@ type rulesExplainCmd struct {
 }
 
 func (rulesExplainCmd) Help() string {
-	return `Knows the shipped rules and those of rules.dir in the settings.
+	return `Knows the shipped rules and those of rules.dir in the settings. A kind that has one rule stands for it: gate.financial.
 
 Example:
   evenhand rules explain sex.stereotype.emotional`
@@ -203,6 +203,7 @@ func (cmd *rulesExplainCmd) Run(c *cli, std *stdio) error {
 	if err != nil {
 		return err
 	}
+	cmd.ID = soleRule(packs, cmd.ID)
 	folded := 0
 	for _, r := range rules.All(packs) {
 		if r.ID == cmd.ID && !cmd.All { // the guards of a pack fill the screen and are the same for all its rules
@@ -252,8 +253,28 @@ func explainLearned(id string) string {
 	return ""
 }
 
+// soleRule gives the id of the only rule of a kind, which findings show as their category: gate.financial is that of rule financial. Other ids stay.
+func soleRule(packs []*rules.Pack, id string) string {
+	var ids []string
+	for _, r := range rules.All(packs) {
+		if r.ID == id {
+			return id
+		}
+		if r.Kind == id {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 1 {
+		return ids[0]
+	}
+	return id
+}
+
 // nearestRule names the id that was meant, if one is near.
 func nearestRule(packs []*rules.Pack, id string) string {
+	if slices.Contains(kinds(packs), id) {
+		return ", but a kind of several: 'evenhand rules list --kind " + id + "' shows them"
+	}
 	var ids []string
 	for _, r := range rules.All(packs) {
 		ids = append(ids, r.ID)

@@ -41,6 +41,8 @@ func TestRulesOfTheSettingsAreListed(t *testing.T) {
 		command(t, "", "rules", "explain", id).says(t, 0, id+"\n\n  ", "")
 		command(t, "", "rules", "explain", id).says(t, 0, want, "")
 	}
+	command(t, "", "rules", "explain", "gate.financial").says(t, 0, "financial", "")
+	command(t, "", "rules", "explain", "charter.sex").says(t, 1, "", `no rule "charter.sex", but a kind of several: 'evenhand rules list --kind charter.sex' shows them`)
 	command(t, "", "rules", "explain", "classifier.nosuch").says(t, 1, "", `no rule "classifier.nosuch"`)
 	if r := command(t, "", "doctor", "--set", set); !strings.Contains(r.out, ", 1 of them of rules.dir\n") {
 		t.Error(r.out)

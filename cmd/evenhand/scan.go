@@ -40,10 +40,21 @@ So it is when detectors could not look at a text, for want of time ("detect.time
 then "failed" (none looked) or "partial", with "reason" and "failed_by", and flags that are false say nothing.
 A "reason" alone is "language": the text is in one that the detectors have not learnt, so bias and harm in it go unseen.
 
-"flag" says that something asks for an action, "flags" what was found; "detected" that any bias was. Personal data but for cards, accounts,
-social security numbers and credentials asks for no action and sets no "flag": see --fail-on. "scores" tell how sure or how grave it is, 0 to 1,
-whoever said it: the sum of rules or what a learned detector says, whichever is higher; of the latter .5 and above was found, below was not. "rules"
-has the sums of rules alone, "grades" the probabilities of learned detectors alone, each with a threshold of its own.
+"flag" says that something asks for an action, "flags" what was found; "detected" that any bias was. Insults that only rules of wording find, signs of
+hallucination below the threshold, and personal data but for cards, accounts, social security numbers and credentials ask for no action: "flags" are set,
+"flag" is not, "action" is none. See --fail-on for these. "mitigation_action" is a suggestion for whoever looks at the text: it stands beside any finding
+of bias, beside leaked personal data and what a rule of wording suggests, asked for or not, and orders nothing.
+
+"scores" tell how sure or how grave it is, 0 to 1, whoever said it: the sum of rules or what a learned detector says, whichever is higher; of the latter
+.5 and above was found, below was not. "rules" has the sums of rules alone, "grades" the probabilities of learned detectors alone, found above the head's
+threshold. Those of the models that ship, with classifier.encoder balanced, in texts of up to 320 bytes, up to 1,024, and longer:
+
+` + scanThresholds + `
+A text that is suspicious as a whole has .7 for harm. In languages that no encoder reads bias and toxicity alone are found, above .74 or .75 in texts of
+one sentence, .92 or .96 in others. Hallucination is graded and never found by its grade.
+
+"start" and "end" of a finding count the code points of the text that it stands in, the response or, where "side" is input, the prompt: from "start",
+before "end". They are neither bytes nor the units of UTF-16 that JavaScript counts.
 
 Examples:
   echo '{"id":"1","text":"Women are too emotional to lead."}' | evenhand scan
@@ -51,6 +62,15 @@ Examples:
   evenhand scan answers.jsonl --fail > verdicts.jsonl
   evenhand scan answers.jsonl --fail-on pii,safety > verdicts.jsonl`
 }
+
+// scanThresholds are those of the shipped encoders; TestScanHelpHasTheThresholds holds them to the models.
+const scanThresholds = `                         English                  other languages
+  bias                   .66   .72   .48        .73   .94   .94
+  toxicity               .57   .68   .30        .71   .92   .92
+  violence               .60   .61   .50        .40   .32   .30
+  self_harm              .51   .50   .50        .30   .38   .38
+  illegal_instructions   .65   .65   .50        .46   .33   .30
+`
 
 // scanned is one line of output.
 type scanned struct {

@@ -25,6 +25,7 @@ package classifier
 import (
 	"context"
 	"math"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -305,7 +306,7 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 			grounds := m.namedGrounds
 			if top.said != nil {
 				f.Rule, f.RuleVersion = EncoderRule, top.by.by.version()
-				f.Span = in.NormalSpan(side, int(ts[0].start), int(ts[len(ts)-1].end)) // it says nothing of parts
+				f.Span = statement(in, side, int(ts[0].start), int(ts[len(ts)-1].end)) // it says nothing of parts
 				grounds = func([]token) []audit.Ground { return top.said.Grounds() }
 			}
 			if Head(h) != Bias {
@@ -323,6 +324,17 @@ func (d *Detector) report(findings []audit.Finding, b *buffers, in *detectors.In
 		})
 	}
 	return findings
+}
+
+// heading is what stands before a statement and is none of it: the number or bullet of an item and a label in bold print. A mark that opens before the
+// sentence's first word is no part of its span, so that only the one that closes is sure to be there.
+var heading = regexp.MustCompile(`^(?:\d{1,3}[.)]\s+)?(?:(?:\*\*|__)?[^\s*_:][^*_:\n]{0,60}(?::(?:\*\*|__)|(?:\*\*|__):)\s+)?`)
+
+// statement is the span of a sentence from byte start to end of the normal text, without its heading.
+func statement(in *detectors.Input, side audit.Side, start, end int) audit.Span {
+	start, end = in.Normal(side).Original(start, end)
+	start += len(heading.FindString(in.Interaction.Text(side)[start:end]))
+	return in.Span(side, start, end)
 }
 
 // namedGrounds gives the likeliest ground, and every other that passes the model's threshold, at most three.

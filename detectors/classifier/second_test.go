@@ -89,6 +89,34 @@ func TestTheEncoderSignsWhatItDecides(t *testing.T) {
 }
 
 // Of a sentence in another language its encoder decides, and signs; within one text each reads what it knows.
+// The evidence is the statement: no number of an item, no label in bold print, no half of a mark.
+func TestTheEncodersEvidenceHasNoHeading(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	const said = "The disabled are a burden on society and should not be allowed to have children."
+	for _, before := range []string{"**Escalation:** ", "**Escalation**: ", "__Note on access:__ ", "4. ", "12) ", "- ", "- **Access:** ", "3. **Access:** ", "## Notes\n\n4. **Access:** ", "> "} {
+		text := "The meeting was moved to Tuesday.\n\n" + before + said
+		found := false
+		for _, f := range detectortest.Findings(t, d, text) {
+			if f.Rule != classifier.EncoderRule {
+				continue
+			}
+			found = true
+			if got := f.Span.Slice(text); got != said {
+				t.Errorf("behind %q: %q", before, got)
+			}
+		}
+		if !found {
+			t.Errorf("behind %q nothing was found", before)
+		}
+	}
+	const plain = "Remember: the disabled are a burden on society and should not be allowed to have children."
+	for _, f := range detectortest.Findings(t, d, plain) {
+		if got := f.Span.Slice(plain); f.Rule == classifier.EncoderRule && got != plain {
+			t.Errorf("%q is no label in bold print", got)
+		}
+	}
+}
+
 func TestOtherLanguagesHaveAnEncoder(t *testing.T) {
 	d, ofEnglish, ofOthers := withEncoder(t, "balanced"), englishVersion(t), others(t).Meta.Version+"-balanced"
 	const english, german = "The disabled are a burden on society and should not be allowed to have children.", "Behinderte sind eine Last für die Gesellschaft und sollten keine Kinder bekommen dürfen."
