@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/evenhand/evenhand/audit"
@@ -41,6 +42,7 @@ type Guard struct {
 	current *detectors.Current
 	cfg     Config
 	rules   ruleCache
+	masker  atomic.Pointer[masker]
 }
 
 // New makes a guard over the analyzer in use.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -531,6 +532,59 @@ func TestLiteLLM(t *testing.T) {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}
 			if k.flush(t); (w.Code == 200) != (len(k.parts) == 1) {
+				t.Errorf("%d parts", len(k.parts))
+			}
+		})
+	}
+}
+
+// dark looks for personal data and cannot.
+type dark struct{}
+
+func (dark) Info() detectors.Info { return detectors.Info{ID: "pii", Family: detectors.PII} }
+func (dark) Detect(context.Context, *detectors.Input) ([]audit.Finding, error) {
+	return nil, errors.New("it is dark")
+}
+
+// What is to be masked and could not be looked at goes on only where the guard fails open.
+func TestLiteLLMMasksOrFails(t *testing.T) {
+	const secret = "Write to jane.roe@example.com."
+	rules := guardtest.Current(t).Analyzer().Detectors()
+	without := func(more ...detectors.Detector) []detectors.Detector {
+		return append(slices.DeleteFunc(slices.Clone(rules), func(d detectors.Detector) bool { return d.Info().Family == detectors.PII }), more...)
+	}
+	for _, tc := range []struct {
+		name     string
+		ds       []detectors.Detector
+		timeout  time.Duration
+		failOpen bool
+		side     string
+		status   int
+		want     string
+	}{
+		{"in time", rules, time.Minute, false, "response", 200, `"texts":["Write to [EMAIL_1]."]`},
+		{"too late to decide", rules, time.Nanosecond, false, "response", 503, `unavailable`},
+		{"too late to decide, open", rules, time.Nanosecond, true, "response", 200, `"texts":["Write to [EMAIL_1]."]`},
+		{"too late, and not decided upon", rules, time.Nanosecond, false, "request", 200, `"texts":["Write to [EMAIL_1]."]`},
+		{"not looked at", without(dark{}), time.Minute, false, "response", 503, `unavailable`},
+		{"not looked at, open", without(dark{}), time.Minute, true, "response", 200, `{"action":"NONE"`},
+		{"nothing looks", without(), time.Minute, true, "response", 400, `"field":"additional_provider_specific_params.mask"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := detectors.DefaultPolicy()
+			p.DetectTimeout = tc.timeout
+			a, err := detectors.NewAnalyzer(p, tc.ds...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := deps(&log{})
+			k := inlined(t, &d)
+			d.Inline.Guard, d.Inline.FailOpen = inline.New(detectors.NewCurrent(a), inline.Config{FailOpen: tc.failOpen}), tc.failOpen
+			w := send(Handler(d), "POST", liteLLMDoor, `{"input_type":"`+tc.side+`","litellm_call_id":"c","texts":["`+secret+`"],"additional_provider_specific_params":{"mask":true}}`)
+			if w.Code != tc.status || !strings.Contains(strings.ToLower(w.Body.String()), strings.ToLower(tc.want)) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if k.flush(t); (w.Code != 400) != (len(k.parts) == 1) {
 				t.Errorf("%d parts", len(k.parts))
 			}
 		})

@@ -2,6 +2,7 @@ package door
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -88,8 +89,8 @@ func (s *server) liteLLM(w http.ResponseWriter, r *http.Request, body []byte) *f
 		}
 	}
 	if want.mask && answer.Action == liteLLMNone && f == nil {
-		if masked, changed := s.Inline.Guard.Mask(r.Context(), req.Texts); changed {
-			answer = liteLLMAnswer{Action: liteLLMIntervened, Texts: masked}
+		if answer, f = s.maskLiteLLM(r.Context(), req.Texts); f != nil {
+			s.decided("litellm", "failed", began)
 		}
 	}
 	if answer.Action == liteLLMBlocked {
@@ -137,6 +138,23 @@ func (s *server) judgeLiteLLM(r *http.Request, in *audit.Interaction, p *call.Pa
 	return a, nil
 }
 
+// maskLiteLLM puts placeholders in the place of personal data. Texts that nobody could look at go on only where the guard fails open.
+func (s *server) maskLiteLLM(ctx context.Context, texts []string) (a liteLLMAnswer, f *fault) {
+	a.Action = liteLLMNone
+	masked, changed, err := s.Inline.Guard.Mask(ctx, texts)
+	if err != nil {
+		s.Logger.Warn("a text could not be masked", "kind", string(audit.KindOf(err)))
+		if s.Inline.FailOpen {
+			return a, nil
+		}
+		return a, notServed(audit.E("litellm", audit.KindUnavailable, err), nil)
+	}
+	if changed {
+		a = liteLLMAnswer{Action: liteLLMIntervened, Texts: masked}
+	}
+	return a, nil
+}
+
 // liteLLMWants is what additional_provider_specific_params say.
 type liteLLMWants struct {
 	options inline.Options // with the domain to judge by
@@ -161,6 +179,9 @@ func (s *server) readLiteLLM(body []byte) (req liteLLMRequest, want liteLLMWants
 		faults = append(faults, ingest.Fault{Field: "input_type", Code: ingest.BadValue, Message: "wants request or response"})
 	}
 	faults = append(faults, want.read(req.Params, s.Inline.Defaults)...)
+	if want.mask && !s.Inline.Guard.Masks() {
+		faults = append(faults, paramFaults([]ingest.Fault{{Field: "mask", Code: ingest.BadValue, Message: "needs pii.enabled: true, without which nothing looks for personal data"}})...)
+	}
 	return req, want, faults
 }
 
