@@ -31,6 +31,7 @@ type jsonReader struct {
 	brace, square int     // the first { and [ that were not passed yet
 	left          int     // bytes that attempts which find no JSON may still read
 	named, cut    bool    // the document has a key, the text's end cuts it off
+	lists         bool    // what begins and ends with its line counts whatever is in it
 }
 
 const (
@@ -47,7 +48,7 @@ func (j *jsonReader) begin(s string) {
 // next gives the first document that begins at i or behind it, and leaves its tokens in j.tokens.
 func (j *jsonReader) next(i int) (from, to int, ok bool) {
 	for from = j.opening(i); from < len(j.s) && j.left > 0; from = j.opening(from + 1) {
-		if !mayOpen(j.s, from) {
+		if !j.mayOpen(from) {
 			continue
 		}
 		if to, ok = j.read(from); ok && j.counts(from, to) {
@@ -79,11 +80,15 @@ func indexFrom(s string, c byte, i int) int {
 }
 
 // mayOpen says that the { or [ at i can begin JSON, by what follows. A [ behind a word or a close is an index.
-func mayOpen(s string, i int) bool {
+func (j *jsonReader) mayOpen(i int) bool {
+	s := j.s
 	if s[i] == '[' && i > 0 && (isWord(s[i-1]) || strings.IndexByte(`)]}"'`, s[i-1]) >= 0) {
 		return false
 	}
 	next := blanks(s, i+1)
+	if j.lists && s[i] == '[' && next < len(s) && firstOfLine(s, i) {
+		return true
+	}
 	return next < len(s) && (s[next] == '"' || s[i] == '[' && (s[next] == '{' || s[next] == '['))
 }
 
@@ -93,7 +98,7 @@ func (j *jsonReader) counts(from, to int) bool {
 	if j.s[from] == '[' && to < len(j.s) && j.s[to] == '(' {
 		return false
 	}
-	if j.named {
+	if j.named || j.lists && firstOfLine(j.s, from) && lastOfLine(j.s, to) {
 		return true
 	}
 	return (!j.cut || firstOfLine(j.s, from)) && slices.ContainsFunc(j.tokens, func(t token) bool { return t.kind == stringToken && wordsIn(j.s[t.from:t.to]) > 1 })
@@ -223,21 +228,4 @@ func plainEnd(s string, i int) (end int, ok bool) {
 		}
 	}
 	return end, false
-}
-
-// PlainJSON tells of ranges of a text, asked for from front to back, whether they are a number or literal of JSON in it.
-func PlainJSON(text string) func(from, to int) bool {
-	j := &jsonReader{}
-	j.begin(text)
-	end, k, more := 0, 0, true // of the document read last, token in it
-	return func(from, to int) bool {
-		for more && end <= from {
-			_, end, more = j.next(end)
-			k = 0
-		}
-		for more && k < len(j.tokens) && int(j.tokens[k].to) <= from {
-			k++
-		}
-		return more && k < len(j.tokens) && j.tokens[k].kind == plainToken && int(j.tokens[k].from) == from && int(j.tokens[k].to) == to
-	}
 }

@@ -161,6 +161,14 @@ func firstOfLine(text string, i int) bool {
 	return i == 0 || text[i-1] == '\n'
 }
 
+// lastOfLine says that only blanks follow in the line of i.
+func lastOfLine(text string, i int) bool {
+	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r') {
+		i++
+	}
+	return i >= len(text) || text[i] == '\n'
+}
+
 // mayAbbreviate is false for most words that are no abbreviation, by their first and last letter.
 func mayAbbreviate(word string) bool {
 	first, last := word[0], word[len(word)-1]

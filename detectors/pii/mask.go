@@ -89,57 +89,96 @@ func moved(places []Place, s audit.Span) audit.Span {
 	}
 }
 
+// part is what a finding says of a text, in code points and in bytes.
+type part struct {
+	finding  audit.Finding
+	span     audit.Span
+	from, to int
+	value    string
+	quote    string // that stands around its placeholder
+}
+
 // replace puts what placeholder gives in the place of findings.
 func replace(text string, side audit.Side, findings []audit.Finding, placeholder func(entity, value string) string) (masked string, places []Place) {
-	var fs []audit.Finding
-	for _, f := range findings {
-		if f.Side == side && strings.HasPrefix(f.Kind, "pii.") && f.Span.Start < f.Span.End {
-			fs = append(fs, f)
-		}
+	var out strings.Builder
+	done, shift := 0, 0 // bytes that are written, code points by which the masked text is ahead
+	for _, p := range partsOf(text, side, findings) {
+		put := p.quote + placeholder(p.finding.Entity, p.value) + p.quote
+		out.WriteString(text[done:p.from])
+		out.WriteString(put)
+		done = p.to
+		begin, size := uint32(int(p.span.Start)+shift), utf8.RuneCountInString(put)
+		places = append(places, Place{p.span, audit.Span{Start: begin, End: begin + uint32(size)}})
+		shift += size - int(p.span.End-p.span.Start)
 	}
-	if len(fs) == 0 {
+	if done == 0 {
 		return text, nil
 	}
-	slices.SortFunc(fs, func(a, b audit.Finding) int {
-		return cmp.Or(cmp.Compare(b.Span.End-b.Span.Start, a.Span.End-a.Span.Start), cmp.Compare(b.Confidence, a.Confidence),
-			cmp.Compare(a.Span.Start, b.Span.Start), cmp.Compare(a.Entity, b.Entity))
-	})
-	kept := apart(fs, func(f audit.Finding) (from, to int) { return int(f.Span.Start), int(f.Span.End) })
-	var out strings.Builder
-	plain := normal.PlainJSON(text)
-	next, n, from := 0, uint32(0), 0 // finding, code points passed, byte not yet written
-	shift := 0                       // code points by which the masked text is ahead
-	for at := range text {
-		if next < len(kept) && n == kept[next].Span.End {
-			from = at
-			next++
-		}
-		if next < len(kept) && n == kept[next].Span.Start {
-			out.WriteString(text[from:at])
-			original := kept[next].Span
-			original.End = min(original.End, n+uint32(utf8.RuneCountInString(text[at:])))
-			value := within(text[at:], original)
-			put := placeholder(kept[next].Entity, value)
-			if plain(at, at+len(value)) { // JSON stays JSON
-				put = `"` + put + `"`
-			}
-			out.WriteString(put)
-			begin, size := uint32(int(n)+shift), utf8.RuneCountInString(put)
-			places = append(places, Place{original, audit.Span{Start: begin, End: begin + uint32(size)}})
-			shift += size - int(original.End-original.Start)
-			from = len(text)
-		}
-		n++
-	}
-	if from < len(text) {
-		out.WriteString(text[from:])
-	}
+	out.WriteString(text[done:])
 	return out.String(), places
 }
 
-// within is the text of a span that begins where text does.
-func within(text string, s audit.Span) string {
-	return audit.Span{End: s.End - s.Start}.Slice(text)
+// partsOf gives the parts of a text that are to be replaced, none overlapping another, by their place.
+func partsOf(text string, side audit.Side, findings []audit.Finding) []part {
+	var parts []part
+	var ends []uint32
+	for _, f := range findings {
+		if f.Side == side && strings.HasPrefix(f.Kind, "pii.") && f.Span.Start < f.Span.End {
+			parts = append(parts, part{finding: f, span: f.Span})
+			ends = append(ends, f.Span.Start, f.Span.End)
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	bytesAt, size := offsets(text, ends)
+	parts = slices.DeleteFunc(parts, func(p part) bool { return p.span.Start >= size })
+	plain := normal.PlainJSON(text)
+	for i := range parts {
+		p := &parts[i]
+		p.span.End = min(p.span.End, size)
+		p.from, p.to = bytesAt[p.span.Start], bytesAt[p.span.End]
+		p.value = text[p.from:p.to]
+		p.widen(plain)
+	}
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(b.to-b.from, a.to-a.from), cmp.Compare(b.finding.Confidence, a.finding.Confidence),
+			cmp.Compare(a.from, b.from), cmp.Compare(a.finding.Entity, b.finding.Entity))
+	})
+	return apart(parts, func(p part) (from, to int) { return p.from, p.to })
+}
+
+// widen takes in the whole of a number of JSON, which becomes a string: JSON stays JSON.
+func (p *part) widen(plain []normal.Plain) {
+	of := func(at int) (q normal.Plain) {
+		i, _ := slices.BinarySearchFunc(plain, at+1, func(q normal.Plain, end int) int { return cmp.Compare(q.To, end) })
+		if i < len(plain) && plain[i].From <= at {
+			q = plain[i]
+		}
+		return q
+	}
+	first, last := of(p.from), of(p.to-1)
+	if first.Quote == "" || first.Quote != last.Quote {
+		return
+	}
+	p.span.Start -= uint32(p.from - first.From) // they are ASCII
+	p.span.End += uint32(last.To - p.to)
+	p.from, p.to, p.quote = first.From, last.To, first.Quote
+}
+
+// offsets gives the bytes at which code points stand, those beyond the end at the end, and how many code points a text has.
+func offsets(text string, of []uint32) (at map[uint32]int, size uint32) {
+	slices.Sort(of)
+	at = make(map[uint32]int, len(of)+1)
+	for i := range text {
+		for len(of) > 0 && of[0] == size {
+			at[size] = i
+			of = of[1:]
+		}
+		size++
+	}
+	at[size] = len(text)
+	return at, size
 }
 
 // Personal implements [detectors.Personal]: what was found, in the form of the record's fields.
