@@ -1,9 +1,9 @@
 package pii
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -48,53 +48,70 @@ func (m Masked) original(at uint32, end bool) uint32 {
 }
 
 // Texts masks texts that leave together, in their order, with numbered placeholders: [EMAIL_1] stands for the same address
-// in all of them. What one of them shows to be personal is masked in the others too, as in [Masker.Record]. Errors, of
-// audit.KindInternal or, when ctx ends, KindUnavailable, say that nobody could look: then nothing may leave.
+// in all of them. They are read one by one and as one: what one of them shows to be personal is masked in the others too, and a
+// question in one may tell what another answers. Errors, of audit.KindInternal or, when ctx ends, KindUnavailable, say that
+// nobody could look: then nothing may leave.
 func (m *Masker) Texts(ctx context.Context, texts ...string) ([]Masked, error) {
-	const op = "detectors/pii: mask"
-	found := make([][]audit.Finding, len(texts))
-	var values Numbers
-	for i, text := range texts {
-		if text == "" {
-			continue
-		}
-		v := m.find.Analyze(ctx, &audit.Interaction{Response: text})
-		if err := ctx.Err(); err != nil {
-			return nil, audit.E(op, audit.KindUnavailable, err)
-		}
-		if v.Status != audit.Done {
-			return nil, audit.E(op, audit.KindInternal, errors.New("could not look for personal data"))
-		}
-		found[i] = v.Findings
-		values.Mask(text, audit.Output, v.Findings)
+	found, err := m.together(ctx, texts)
+	if err != nil {
+		return nil, audit.E("detectors/pii: mask", audit.KindOf(err), err)
 	}
+	var values known
 	for i, text := range texts {
-		found[i] = append(found[i], elsewhere(text, &values)...)
+		fs, err := m.findings(ctx, text)
+		if err != nil {
+			return nil, audit.E("detectors/pii: mask", audit.KindOf(err), err)
+		}
+		found[i] = append(found[i], fs...)
+		values.learn(text, audit.Output, found[i])
 	}
 	var numbers Numbers
 	out := make([]Masked, len(texts))
 	for i, text := range texts {
-		out[i].Text, out[i].Places = numbers.replace(text, audit.Output, found[i])
+		out[i].Text, out[i].Places = numbers.replace(text, audit.Output, append(found[i], values.in(text, audit.Output)...))
 	}
 	return out, nil
 }
 
-// elsewhere finds the values that are known to be personal, wherever they stand.
-func elsewhere(text string, known *Numbers) (fs []audit.Finding) {
-	for key := range maps.Keys(known.of) {
-		entity, value := key[0], key[1]
-		if len(value) < shortest {
-			continue
-		}
-		for from := 0; ; {
-			at := strings.Index(text[from:], value)
-			if at < 0 {
-				break
-			}
-			start := uint32(utf8.RuneCountInString(text[:from+at]))
-			fs = append(fs, audit.Finding{Kind: "pii.known", Entity: entity, Side: audit.Output, Span: audit.Span{Start: start, End: start + uint32(utf8.RuneCountInString(value))}})
-			from += at + len(value)
-		}
+// findings gives what is found in one text.
+func (m *Masker) findings(ctx context.Context, text string) ([]audit.Finding, error) {
+	if text == "" {
+		return nil, nil
 	}
-	return fs
+	v := m.find.Analyze(ctx, &audit.Interaction{Response: text})
+	if err := ctx.Err(); err != nil {
+		return nil, audit.E("analyze", audit.KindUnavailable, err)
+	}
+	if v.Status != audit.Done {
+		return nil, audit.E("analyze", audit.KindInternal, errors.New("could not look for personal data"))
+	}
+	return v.Findings, nil
+}
+
+// together gives what is found in texts that are read as one, by text. What would lie in two of them is left out.
+func (m *Masker) together(ctx context.Context, texts []string) (found [][]audit.Finding, err error) {
+	found = make([][]audit.Finding, len(texts))
+	if len(texts) < 2 {
+		return found, nil
+	}
+	const between = "\n\n"
+	all, err := m.findings(ctx, strings.Join(texts, between))
+	if err != nil || len(all) == 0 {
+		return found, err
+	}
+	slices.SortFunc(all, func(a, b audit.Finding) int { return cmp.Compare(a.Span.Start, b.Span.Start) })
+	start := uint32(0)
+	for i, text := range texts {
+		end := start + uint32(utf8.RuneCountInString(text))
+		for len(all) > 0 && all[0].Span.Start < end {
+			f := all[0]
+			all = all[1:]
+			if f.Span.Start >= start && f.Span.End <= end {
+				f.Span.Start, f.Span.End = f.Span.Start-start, f.Span.End-start
+				found[i] = append(found[i], f)
+			}
+		}
+		start = end + uint32(len(between))
+	}
+	return found, nil
 }

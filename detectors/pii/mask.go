@@ -3,7 +3,7 @@ package pii
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,15 +28,17 @@ func Mask(text string, side audit.Side, findings []audit.Finding) string {
 // then the surest, then the first; a finding beyond the end of the text counts as far as there is text. A number of JSON
 // becomes a string. The same text and findings give the same result.
 func Replace(text string, side audit.Side, findings []audit.Finding) (masked string, places []Place) {
-	return replace(text, side, findings, func(entity, _ string) string { return "[" + entity + "]" })
+	return replace(text, side, findings, func(p part) string { return "[" + p.finding.Entity + "]" })
 }
 
 // Numbers are the placeholders of texts that belong together: [EMAIL_1] stands for the same address in all of them,
-// [EMAIL_2] for another. The zero value is ready; it holds what was masked, so it must not outlive the texts. It is not
-// safe for concurrent use.
+// [EMAIL_2] for another. A value that is found as two kinds keeps the first one's. What stands in a text and looks like a
+// placeholder is none of ours unless it was given before: no value from there on gets the same. The zero value is ready; it
+// holds what was masked, so it must not outlive the texts. It is not safe for concurrent use.
 type Numbers struct {
-	of    map[[2]string]int // by entity and value
+	of    map[string]string // by value
 	count map[string]int    // by entity
+	taken map[string]bool   // placeholders that stood in texts
 }
 
 // Mask is [Mask] with numbered placeholders.
@@ -45,27 +47,40 @@ func (n *Numbers) Mask(text string, side audit.Side, findings []audit.Finding) s
 	return masked
 }
 
-func (n *Numbers) replace(text string, side audit.Side, findings []audit.Finding) (string, []Place) {
-	return replace(text, side, findings, n.placeholder)
+func (n *Numbers) replace(text string, side audit.Side, findings []audit.Finding) (masked string, places []Place) {
+	read := 0
+	masked, places = replace(text, side, findings, func(p part) string {
+		n.reserve(text[read:p.from])
+		read = p.to
+		return n.placeholder(p.finding.Entity, p.value)
+	})
+	n.reserve(text[read:])
+	return masked, places
 }
 
 func (n *Numbers) placeholder(entity, value string) string {
 	if n.of == nil {
-		n.of, n.count = map[[2]string]int{}, map[string]int{}
+		n.of, n.count = map[string]string{}, map[string]int{}
 	}
-	key := [2]string{entity, value}
-	if n.of[key] == 0 {
+	for n.of[value] == "" {
 		n.count[entity]++
-		n.of[key] = n.count[entity]
+		if p := "[" + entity + "_" + strconv.Itoa(n.count[entity]) + "]"; !n.taken[p] {
+			n.of[value] = p
+		}
 	}
-	return "[" + entity + "_" + strconv.Itoa(n.of[key]) + "]"
+	return n.of[value]
 }
 
-// longestFirst lists entity and value of what was masked.
-func (n *Numbers) longestFirst() [][2]string {
-	return slices.SortedFunc(maps.Keys(n.of), func(a, b [2]string) int {
-		return cmp.Or(cmp.Compare(len(b[1]), len(a[1])), cmp.Compare(a[1], b[1]), cmp.Compare(a[0], b[0]))
-	})
+var placeholders = regexp.MustCompile(`\[[A-Z][A-Z_]*_[1-9][0-9]*\]`)
+
+// reserve keeps the placeholders that stand in a text for themselves.
+func (n *Numbers) reserve(text string) {
+	for _, p := range placeholders.FindAllString(text, -1) {
+		if n.taken == nil {
+			n.taken = map[string]bool{}
+		}
+		n.taken[p] = true
+	}
 }
 
 // moved gives the place in the masked text; what lies within something masked moves to the placeholder's edge.
@@ -99,11 +114,11 @@ type part struct {
 }
 
 // replace puts what placeholder gives in the place of findings.
-func replace(text string, side audit.Side, findings []audit.Finding, placeholder func(entity, value string) string) (masked string, places []Place) {
+func replace(text string, side audit.Side, findings []audit.Finding, placeholder func(part) string) (masked string, places []Place) {
 	var out strings.Builder
 	done, shift := 0, 0 // bytes that are written, code points by which the masked text is ahead
 	for _, p := range partsOf(text, side, findings) {
-		put := p.quote + placeholder(p.finding.Entity, p.value) + p.quote
+		put := p.quote + placeholder(p) + p.quote
 		out.WriteString(text[done:p.from])
 		out.WriteString(put)
 		done = p.to

@@ -44,18 +44,17 @@ func (m *Masker) Record(ctx context.Context, r audit.Record) audit.Record {
 		v = m.find.Analyze(ctx, r.Interaction)
 	}
 	in := *r.Interaction
-	w := masking{m: m, failed: v.Status != audit.Skipped && v.Personal == nil}
+	plain := []*string{&in.Query, &in.ErrorMessage, &in.SanitizedPrompt}
+	structured := []*string{&in.Messages, &in.ResponseJSON, &in.QueryContext, &in.RetrievedContext, &in.Metadata, &in.RedactionSummary, &in.GroupAttributes}
+	w := masking{m: m, failed: v.Status != audit.Skipped && v.Personal == nil, found: map[string][]audit.Finding{}}
+	w.know(in.Response, audit.Output, v.Findings)
+	w.know(in.Prompt, audit.Input, v.Findings)
+	w.all(ctx, plain, structured)
+	w.knows = true
 	var places [2][]Place // of response and prompt
 	w.side(&in.Response, audit.Output, v.Findings, &places[0])
 	w.side(&in.Prompt, audit.Input, v.Findings, &places[1])
-	plain := []*string{&in.Query, &in.ErrorMessage, &in.SanitizedPrompt}
-	structured := []*string{&in.Messages, &in.ResponseJSON, &in.QueryContext, &in.RetrievedContext, &in.Metadata, &in.RedactionSummary, &in.GroupAttributes}
-	for _, field := range plain {
-		w.put(field, w.text(ctx, *field))
-	}
-	for _, field := range structured {
-		w.put(field, w.json(ctx, *field))
-	}
+	w.all(ctx, plain, structured)
 	switch {
 	case w.failed:
 		for _, field := range append(plain, &in.Response, &in.Prompt) {
@@ -92,12 +91,26 @@ func marked(text, marker string) string {
 	return marker
 }
 
-// masking is one interaction under way.
+// masking is one interaction under way. All of its texts are read before any is masked: what the last one shows to be
+// personal is so in the first.
 type masking struct {
 	m       *Masker
+	found   map[string][]audit.Finding // by text
+	values  known
+	knows   bool // all texts were read
 	numbers Numbers
 	changed bool
 	failed  bool
+}
+
+// all reads or masks the fields but response and prompt.
+func (w *masking) all(ctx context.Context, plain, structured []*string) {
+	for _, field := range plain {
+		w.put(field, w.text(ctx, *field))
+	}
+	for _, field := range structured {
+		w.put(field, w.json(ctx, *field))
+	}
 }
 
 func (w *masking) put(field *string, text string) {
@@ -105,30 +118,34 @@ func (w *masking) put(field *string, text string) {
 	*field = text
 }
 
+func (w *masking) know(text string, side audit.Side, fs []audit.Finding) {
+	w.values.learn(text, side, fs)
+	w.numbers.reserve(text)
+}
+
 func (w *masking) side(field *string, side audit.Side, fs []audit.Finding, places *[]Place) {
 	var text string
-	text, *places = w.numbers.replace(*field, side, fs)
+	text, *places = w.numbers.replace(*field, side, slices.Concat(fs, w.values.in(*field, side)))
 	w.put(field, text)
 }
 
-// shortest is how many bytes a value has that is masked wherever it stands, found there or not.
-const shortest = 6
-
-// text masks what is found in one text, and what was found in those before: a number that one text calls a card's stands in
-// another without the word.
+// text reads a text, or masks what is found in it and what any text shows to be personal.
 func (w *masking) text(ctx context.Context, text string) string {
 	if text == "" {
 		return ""
 	}
-	v := w.m.find.Analyze(ctx, &audit.Interaction{Response: text})
-	w.failed = w.failed || v.Status != audit.Done
-	text = w.numbers.Mask(text, audit.Output, v.Findings)
-	for _, key := range w.numbers.longestFirst() {
-		if len(key[1]) >= shortest && strings.Contains(text, key[1]) {
-			text = strings.ReplaceAll(text, key[1], w.numbers.placeholder(key[0], key[1]))
-		}
+	fs, read := w.found[text]
+	if !read {
+		v := w.m.find.Analyze(ctx, &audit.Interaction{Response: text})
+		w.failed = w.failed || v.Status != audit.Done
+		fs = v.Findings
+		w.found[text] = fs
 	}
-	return text
+	if !w.knows {
+		w.know(text, audit.Output, fs)
+		return text
+	}
+	return w.numbers.Mask(text, audit.Output, slices.Concat(fs, w.values.in(text, audit.Output)))
 }
 
 // json masks the strings of canonical JSON and leaves it canonical.
@@ -162,7 +179,7 @@ func (w *masking) inner(ctx context.Context, text string) string {
 		d.UseNumber()
 		var value any
 		if d.Decode(&value) == nil && errors.Is(d.Decode(new(any)), io.EOF) {
-			w.text(ctx, text) // words beside a value tell what it is, as a name does: what is found so is known from here on
+			w.text(ctx, text) // words beside a value tell what it is, as a name does
 			return w.text(ctx, w.json(ctx, text))
 		}
 	}
