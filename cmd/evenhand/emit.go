@@ -334,9 +334,9 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 		delete(row, from)
 	}
 	maps.Copy(row, moved)
-	fill := func(name string, v any) {
-		if old := row[name]; (old == nil || old == "") && v != "" { // as the event has it: null and "" are absent
-			row[name] = v
+	fill := func(name, v string) {
+		if absent(row[name]) && v != "" {
+			row[name] = cell(v)
 		}
 	}
 	for name, v := range cmd.Field {
@@ -345,12 +345,19 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 	fill("tenant_id", cmd.Tenant)
 	fill("domain", cmd.Domain)
 	fill("application", cmd.App)
-	if id := row["id"]; id == nil || id == "" {
+	if absent(row["id"]) {
 		row["id"] = audit.DeriveID("emit", st.Seed, fmt.Sprint(line)).String()
 		fill("timestamp", st.Begun.Format(timeFormat)) // who sends the line in another run sends another event
 	}
+	for name, v := range row {
+		if c, ok := v.(cell); ok {
+			row[name] = c.as(name)
+		}
+	}
 	if cmd.Map != nil {
-		cmd.keepForeign(row)
+		if err := cmd.keepForeign(row); err != nil {
+			return event{}, err
+		}
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -364,32 +371,33 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 	if rej != nil {
 		return event{}, fmt.Errorf("%s: %s", rej.Reason, rej.Detail)
 	}
-	tenant, _ := row["tenant_id"].(string)
-	return event{line: line, id: in.ID.String(), tenant: tenant, value: value, timed: !in.TimeAssumed}, nil
+	return event{line: line, id: in.ID.String(), tenant: text(row["tenant_id"]), value: value, timed: !in.TimeAssumed}, nil
 }
 
 // keepForeign moves fields that the event does not know under metadata: with --map the input is
 // somebody else's format, whose other fields are no typos.
-func (cmd *emitCmd) keepForeign(row map[string]any) {
-	var foreign map[string]any
+func (cmd *emitCmd) keepForeign(row map[string]any) error {
+	foreign := map[string]any{}
 	for name, v := range row {
 		if !ingest.KnownField(name) {
-			if foreign == nil {
-				foreign = map[string]any{}
-			}
 			foreign[name] = v
 			delete(row, name)
 		}
 	}
-	if foreign == nil {
-		return
+	if len(foreign) == 0 {
+		return nil
 	}
-	if given, ok := row["metadata"].(map[string]any); ok {
-		maps.Copy(foreign, given)
-	} else if row["metadata"] != nil {
-		return // not an object: the check says so
+	if given, ok := row["metadata"].(json.RawMessage); ok && given[0] == '{' {
+		own, err := members(given)
+		if err != nil {
+			return err
+		}
+		maps.Copy(foreign, own)
+	} else if !absent(row["metadata"]) {
+		return nil // not an object: the check says so
 	}
 	row["metadata"] = foreign
+	return nil
 }
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/ingest"
 )
 
 // rowReader gives the rows of an input one by one with their line (or element) number, from 1.
@@ -100,19 +102,49 @@ func (n *ndjsonRows) next() (map[string]any, int, error) {
 	}
 }
 
-// object reads one object. An error is a *rowError.
+// object reads one object, whose values stay as they are written: the check sees what a door would. An error is a *rowError.
 func object(b []byte) (map[string]any, error) {
 	if !utf8.Valid(b) { // decoding would mend it
 		return nil, errNotUTF8
 	}
-	row := map[string]any{}
+	var raw json.RawMessage
 	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	if err := d.Decode(&row); err != nil {
+	if err := d.Decode(&raw); err != nil {
 		return nil, &rowError{jsonFault(err)}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, &rowError{errors.New("bad_json: more than one value on the line")}
+	}
+	row, err := members(raw)
+	if err != nil {
+		return nil, &rowError{err}
+	}
+	return row, nil
+}
+
+// members takes a JSON object apart, its values as json.RawMessage. It refuses what a map would lose: a name that stands twice.
+func members(value json.RawMessage) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(value))
+	if open, err := d.Token(); err != nil {
+		return nil, jsonFault(err)
+	} else if open != json.Delim('{') {
+		return nil, errors.New("wrong_type: wants a JSON object")
+	}
+	row := map[string]any{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return nil, jsonFault(err)
+		}
+		name, _ := t.(string) // what stands before a value is a string, else it was a fault
+		if _, twice := row[name]; twice {
+			return nil, fmt.Errorf("duplicate_key: %s: stands twice", ingest.Shown(name))
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return nil, jsonFault(err)
+		}
+		row[name] = v
 	}
 	return row, nil
 }
@@ -141,12 +173,9 @@ func (j *jsonRows) next() (map[string]any, int, error) {
 // jsonFault says what is wrong with JSON without quoting it.
 func jsonFault(err error) error {
 	var syntax *json.SyntaxError
-	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("bad_json: %s at byte %d", syntax.Error(), syntax.Offset)
-	case errors.As(err, &wrong):
-		return fmt.Errorf("wrong_type: wants a JSON object, got %s", wrong.Value)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF): // an array that is not closed
 		return errors.New("bad_json: ends too early")
 	}
@@ -176,7 +205,7 @@ func (r *csvRows) next() (map[string]any, int, error) {
 			return nil, r.line, errNotUTF8
 		}
 		if rec[i] != "" {
-			row[name] = csvValue(name, rec[i])
+			row[name] = cell(rec[i])
 		}
 	}
 	return row, r.line, nil
@@ -185,18 +214,49 @@ func (r *csvRows) next() (map[string]any, int, error) {
 // errNotUTF8 refuses what would be audited as other text than it is.
 var errNotUTF8 = &rowError{errors.New("invalid_utf8: the text is not UTF-8; convert the file first, for example: iconv -f latin1 -t utf-8")}
 
-// csvValue gives numbers and booleans of the event's typed fields their JSON type.
-func csvValue(field, s string) any {
+// cell is a value without a type of JSON, of a table or a flag. It takes that of the field that it becomes.
+type cell string
+
+// as is the cell's value in a field: numbers, booleans and JSON as such where the field is of that type and the whole cell is one,
+// else text, which the check refuses in the words of the doors.
+func (c cell) as(field string) any {
+	s := strings.TrimSpace(string(c))
 	switch field {
+	case "contained_pii", "contained_proprietary", "contained_customer_data":
+		s = strings.ToLower(s) // TRUE of spreadsheets, True of Python
 	case "prompt_tokens", "response_tokens", "latency_ms", "estimated_cost_usd", "schema_version",
-		"contained_pii", "contained_proprietary", "contained_customer_data",
 		"messages", "metadata", "query_context", "group_attributes", "retrieved_context", "template", "redaction_summary":
-		var v any
-		d := json.NewDecoder(strings.NewReader(s))
-		d.UseNumber()
-		if d.Decode(&v) == nil {
-			return v
-		}
+	default:
+		return string(c)
+	}
+	if json.Valid([]byte(s)) {
+		return json.RawMessage(s)
+	}
+	return string(c)
+}
+
+// absent tells whether an event counts a value as not there: null and "".
+func absent(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case json.RawMessage:
+		return string(v) == "null" || string(v) == `""`
+	case cell:
+		return v == ""
+	case string:
+		return v == ""
+	}
+	return false
+}
+
+// text is a value that is a string; "" of others.
+func text(v any) (s string) {
+	switch v := v.(type) {
+	case json.RawMessage:
+		_ = json.Unmarshal(v, &s) // no string: the check says so
+	case string:
+		s = v
 	}
 	return s
 }
