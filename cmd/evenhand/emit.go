@@ -47,8 +47,8 @@ type emitCmd struct {
 
 func (emitCmd) Help() string {
 	return `Where to: --to URL, else the running 'evenhand up', else kafka.brokers. Every line is checked first; a bad line, or one
-of more than 899,700 bytes or than the topic's max.message.bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped, and lines without an id get the same one again. A run
-that was done is forgotten: sending the file once more sends those lines as new events. Give lines an id where that should not be.
+of more than 899,700 bytes or than the topic's max.message.bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped, and lines without an id get the same one again;
+lines may have been added behind, but where the lines done are others now, or the receiver is another, it stops and says so. A run that was done is forgotten: sending the file once more sends those lines as new events. Give lines an id where that should not be.
 
 Examples:
   evenhand emit examples/interactions.jsonl
@@ -62,12 +62,15 @@ type resumeState struct {
 	Seed  string    `json:"seed"`  // of ids for lines without one
 	Begun time.Time `json:"begun"` // time of lines that tell none
 	Lines int       `json:"lines"` // acknowledged
+	Rows  string    `json:"rows"`  // digest of those lines
+	To    string    `json:"to"`    // place of the receiver
 }
 
 // sender sends a batch and returns after it is acknowledged: how many events were, and which lines the receiver will never take.
 type sender interface {
 	send(ctx context.Context, batch []event) (sent int, refused []refusal, err error)
 	to() string
+	place() string // what is the same receiver in another run
 	close() error
 }
 
@@ -119,6 +122,12 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	defer func() { _ = out.close() }()
+	if state.To == "" {
+		state.To = out.place()
+	} else if state.To != out.place() {
+		return fmt.Errorf("%s is of a run that sends to %s and stopped after line %d: finish that first, send all lines here with --restart, or remember this run elsewhere with --resume FILE",
+			path, state.To, state.Lines)
+	}
 
 	counted := &countingReader{r: in}
 	rows, err := openRows(counted, cmd.Format, cmd.File)
@@ -138,7 +147,7 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if k, ok := out.(*kafkaSender); ok && !cmd.Quiet {
 		k.say = bar.say
 	}
-	run := &emitRun{cmd: cmd, out: out, state: state, path: path, bar: bar, errw: std.err, seek: seek}
+	run := &emitRun{cmd: cmd, out: out, state: state, known: state.Lines == 0, path: path, bar: bar, errw: std.err, seek: seek}
 	err = run.all(ctx, rows, check, counted)
 	bar.done()
 	return run.report(std, err)
@@ -156,6 +165,7 @@ type emitRun struct {
 	cmd       *emitCmd
 	out       sender
 	state     resumeState
+	known     bool // the lines done before are those of the input
 	path      string
 	bar       *progress
 	errw      io.Writer
@@ -180,7 +190,9 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 			}
 			batch, size = batch[:0], 0
 		}
-		r.state.Lines = r.last
+		if r.last > r.state.Lines { // else the input ended with what was done before
+			r.state.Lines, r.state.Rows = r.last, rows.digest()
+		}
 		return r.save()
 	}
 	// Before the first event: a run that is killed must find the seed of its ids again.
@@ -195,6 +207,9 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 			return err
 		}
 		row, line, err := rows.next()
+		if !r.known && (errors.Is(err, io.EOF) || line > r.state.Lines) {
+			return r.otherInput()
+		}
 		if errors.Is(err, io.EOF) {
 			if fault := r.seek.fault(); fault != nil && r.sent == 0 {
 				return fault
@@ -213,6 +228,7 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 		}
 		r.last = line
 		if line <= r.state.Lines {
+			r.known = line == r.state.Lines && rows.digest() == r.state.Rows
 			r.skipped++
 			continue
 		}
@@ -232,6 +248,11 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 		}
 		r.bar.set(r.sent+len(batch), counted.n.Load())
 	}
+}
+
+// otherInput says that the lines done before are not those of the input: to go on behind them would leave out others.
+func (r *emitRun) otherInput() error {
+	return fmt.Errorf("%s is of a run that stopped after line %d of an input that began otherwise: send all lines of this one with --restart, or bring the former back", r.path, r.state.Lines)
 }
 
 // refuse names a line that is not sent; of many the first ones.
@@ -271,7 +292,7 @@ func (r *emitRun) report(std *stdio, err error) error {
 	}
 	fmt.Fprintln(std.err)
 	if err != nil {
-		if r.path != "" {
+		if r.path != "" && r.known {
 			fmt.Fprintf(std.err, "Run the same command again to go on after line %d.\n", r.state.Lines)
 		}
 		return err
@@ -316,7 +337,7 @@ func (cmd *emitCmd) progress() (resumeState, string, error) {
 		return fresh, "", fmt.Errorf("--resume: %w", err)
 	}
 	var st resumeState
-	if err := json.Unmarshal(b, &st); err != nil || st.Seed == "" {
+	if err := json.Unmarshal(b, &st); err != nil || st.Seed == "" || st.To == "" {
 		return fresh, "", fmt.Errorf("--resume: %s is not a resume file; delete it or use --restart", path)
 	}
 	return st, path, nil
@@ -345,10 +366,6 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 	fill("tenant_id", cmd.Tenant)
 	fill("domain", cmd.Domain)
 	fill("application", cmd.App)
-	if absent(row["id"]) {
-		row["id"] = audit.DeriveID("emit", st.Seed, fmt.Sprint(line)).String()
-		fill("timestamp", st.Begun.Format(timeFormat)) // who sends the line in another run sends another event
-	}
 	for name, v := range row {
 		if c, ok := v.(cell); ok {
 			row[name] = c.as(name)
@@ -359,19 +376,37 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 			return event{}, err
 		}
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // <, > and & would have six bytes each
-	if err := enc.Encode(row); err != nil {
+	value, err := encoded(row)
+	if err != nil {
 		return event{}, err
 	}
-	value := bytes.TrimSpace(b.Bytes())
+	if absent(row["id"]) {
+		// With its content, so that no other line ever has the id of one that was sent.
+		row["id"] = audit.DeriveID("emit", st.Seed, fmt.Sprint(line), string(value)).String()
+		if absent(row["timestamp"]) {
+			row["timestamp"] = st.Begun.Format(timeFormat) // who sends the line in another run sends another event
+		}
+		if value, err = encoded(row); err != nil {
+			return event{}, err
+		}
+	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	in, rej := check.Decode(sources.Record{Time: now, Value: value}, audit.Origin{Topic: "emit", BrokerTime: now})
 	if rej != nil {
 		return event{}, fmt.Errorf("%s: %s", rej.Reason, rej.Detail)
 	}
 	return event{line: line, id: in.ID.String(), tenant: text(row["tenant_id"]), value: value, timed: !in.TimeAssumed}, nil
+}
+
+// encoded is a row as JSON.
+func encoded(row map[string]any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // <, > and & would have six bytes each
+	if err := enc.Encode(row); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
 }
 
 // keepForeign moves fields that the event does not know under metadata: with --map the input is
@@ -414,28 +449,35 @@ func (cmd *emitCmd) sender(s settings, begun time.Time) (sender, error) {
 		}
 		return &httpSender{base: strings.TrimSuffix(cmd.To, "/"), key: credential, bound: bound, client: &http.Client{Timeout: 60 * time.Second}}, nil
 	}
+	place := strings.Join(s.Kafka.Brokers, ",")
 	if len(s.Kafka.Brokers) == 0 {
 		r, ok := findRunning(s.DataDir)
 		if !ok {
 			return nil, notUp(s.DataDir, "name another address with --to URL, or set kafka.brokers")
 		}
 		s.Kafka.Brokers = []string{r.Kafka}
+		place = s.DataDir // its ports may be others after a restart, and those of another folder's later
+		if abs, err := filepath.Abs(place); err == nil {
+			place = abs
+		}
 	}
 	p, err := kafkaconn.NewProducer(s.kafka(), kafkaconn.DefaultProducerOptions())
 	if err != nil {
 		return nil, err
 	}
-	return &kafkaSender{p: p, brokers: strings.Join(s.Kafka.Brokers, ","), begun: begun}, nil
+	return &kafkaSender{p: p, brokers: strings.Join(s.Kafka.Brokers, ","), at: place, begun: begun}, nil
 }
 
 type kafkaSender struct {
 	p       *kafkaconn.Producer
 	brokers string
+	at      string // the data folder of what was found running, else the brokers
 	begun   time.Time
 	say     func(string) // tells why nothing moves; nil says nothing
 }
 
-func (k *kafkaSender) to() string { return k.brokers }
+func (k *kafkaSender) to() string    { return k.brokers }
+func (k *kafkaSender) place() string { return k.at }
 
 // close gives up what a broker that takes nothing still has: it was not acknowledged, so it is sent again.
 func (k *kafkaSender) close() error {
@@ -512,8 +554,9 @@ func credentialOf(s settings, file string) (credential secret.Text, bound bool, 
 	return s.HTTP.APIKey, false, nil
 }
 
-func (h *httpSender) to() string   { return h.base }
-func (h *httpSender) close() error { h.client.CloseIdleConnections(); return nil }
+func (h *httpSender) to() string    { return h.base }
+func (h *httpSender) place() string { return h.base }
+func (h *httpSender) close() error  { h.client.CloseIdleConnections(); return nil }
 
 // send posts NDJSON: at once, but with the key that is bound to no tenant in a request for each of the
 // batch's tenants, which then stands in the header.

@@ -331,6 +331,70 @@ func TestEmitResumes(t *testing.T) {
 	}
 }
 
+// What a stopped run remembers is of its input and its receiver: another file of the same name loses no line by it, another receiver
+// gets all, and what was added behind is sent.
+func TestEmitGoesOnWithTheSameInputOnly(t *testing.T) {
+	const before = "{\"response\":\"a\"}\n{\"response\":\"b\"}\n{\"response\":\"c\"}\n{\"response\":\"d\"}\n"
+	for _, tc := range []struct {
+		name, now, flags, err string
+		sent                  string // in the second run
+	}{
+		{"the same", before, "", "", "c d"},
+		{"lines behind", before + "{\"response\":\"e\"}", "", "", "c d e"},
+		{"another file", strings.ReplaceAll(before, "\"a\"", "\"x\""), "", ".emit is of a run that stopped after line 2 of an input that began otherwise: send all lines of this one with --restart", ""},
+		{"another file, all of it", strings.ReplaceAll(before, "\"a\"", "\"x\""), "--restart", "", "x b c d"},
+		{"a shorter one", "{\"response\":\"a\"}\n", "", "an input that began otherwise", ""},
+		{"an empty one", "", "", "an input that began otherwise", ""},
+		{"none behind", strings.Join(strings.SplitAfter(before, "\n")[:2], ""), "", "", ""},
+		{"only what was not done is another", strings.ReplaceAll(before, "\"c\"", "\"y\""), "", "", "y d"},
+		{"another receiver", before, "--to other", "is of a run that sends to ", ""},
+		{"another receiver, all of it", before, "--to other --restart", "", "a b c d"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			fails := true
+			to := newReceiver(t, func(request int) int {
+				if fails && request == 2 {
+					return http.StatusInternalServerError
+				}
+				return http.StatusAccepted
+			})
+			other := newReceiver(t, accept)
+			file := filepath.Join(t.TempDir(), "log.ndjson")
+			write(t, file, before)
+			command(t, "", "emit", file, "--batch", "2", "--to", to.URL).says(t, 1, "", "go on after line 2")
+			fails = false
+			ids := map[any]any{}
+			for _, e := range to.events {
+				ids[e["id"]] = e["response"]
+			}
+			first := len(to.events)
+			write(t, file, tc.now)
+			args, code := []string{"emit", file, "--batch", "2", "--to", to.URL}, 0
+			if tc.err != "" {
+				code = 1
+			}
+			for _, f := range strings.Fields(tc.flags) {
+				args = append(args, strings.ReplaceAll(f, "other", other.URL))
+			}
+			r := command(t, "", args...)
+			r.says(t, code, "", tc.err)
+			if tc.err != "" && strings.Contains(r.err, "Run the same command again") {
+				t.Error(r.err)
+			}
+			var sent []string
+			for _, e := range append(to.events[first:], other.events...) {
+				sent = append(sent, fmt.Sprint(e["response"]))
+				if was, known := ids[e["id"]]; known && was != e["response"] {
+					t.Errorf("%v has the id of %v", e["response"], was)
+				}
+			}
+			if got := strings.Join(sent, " "); got != tc.sent {
+				t.Errorf("sent %s, want %s", got, tc.sent)
+			}
+		})
+	}
+}
+
 // A line with an id of its own is the same event in every run; one without is told when it was sent first.
 func TestEmitStampsNoTimeBesideAnId(t *testing.T) {
 	to := newReceiver(t, accept)

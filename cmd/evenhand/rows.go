@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -19,7 +22,21 @@ import (
 // A *rowError is about one row: the next call goes on behind it. Any other error is the end.
 type rowReader interface {
 	next() (row map[string]any, line int, err error)
+	// digest is of all rows so far as they are written: what a later run tells the same input by.
+	digest() string
 }
+
+// witness digests what a reader has given so far.
+type witness struct{ h hash.Hash }
+
+func newWitness() witness { return witness{sha256.New()} }
+
+func (w witness) add(b []byte) {
+	_, _ = w.h.Write(b)
+	_, _ = w.h.Write([]byte{'\n'})
+}
+
+func (w witness) digest() string { return hex.EncodeToString(w.h.Sum(nil)) }
 
 type rowError struct{ err error }
 
@@ -52,16 +69,18 @@ func openRows(r io.Reader, format, name string) (rowReader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("csv: the first line must name the columns: %w", err)
 		}
-		return &csvRows{c: c, head: append([]string(nil), head...)}, nil
+		rows := &csvRows{witness: newWitness(), c: c, head: head}
+		rows.note(head)
+		return rows, nil
 	case "json":
 		d := json.NewDecoder(br)
 		d.UseNumber()
 		if t, err := d.Token(); err != nil || t != json.Delim('[') {
 			return nil, errors.New("json: wants an array of objects; for one object a line use --format ndjson")
 		}
-		return &jsonRows{d: d}, nil
+		return &jsonRows{witness: newWitness(), d: d}, nil
 	}
-	return &ndjsonRows{r: br}, nil
+	return &ndjsonRows{witness: newWitness(), r: br}, nil
 }
 
 // skipMark passes over the byte order mark that some editors and tables write before UTF-8.
@@ -83,6 +102,7 @@ func guessFormat(br *bufio.Reader, name string) string {
 }
 
 type ndjsonRows struct {
+	witness
 	r    *bufio.Reader
 	line int
 }
@@ -97,6 +117,7 @@ func (n *ndjsonRows) next() (map[string]any, int, error) {
 		if b = bytes.TrimSpace(b); len(b) == 0 {
 			continue
 		}
+		n.add(b)
 		row, err := object(b)
 		return row, n.line, err
 	}
@@ -150,6 +171,7 @@ func members(value json.RawMessage) (map[string]any, error) {
 }
 
 type jsonRows struct {
+	witness
 	d *json.Decoder
 	n int
 }
@@ -166,6 +188,7 @@ func (j *jsonRows) next() (map[string]any, int, error) {
 	if err := j.d.Decode(&raw); err != nil {
 		return nil, j.n, fmt.Errorf("element %d: %w", j.n, jsonFault(err))
 	}
+	j.add(raw)
 	row, err := object(raw)
 	return row, j.n, err
 }
@@ -183,9 +206,17 @@ func jsonFault(err error) error {
 }
 
 type csvRows struct {
+	witness
 	c    *csv.Reader
 	head []string
 	line int // of the last row
+}
+
+// note adds cells to the digest.
+func (r *csvRows) note(cells []string) {
+	for _, c := range cells {
+		r.add([]byte(c))
+	}
 }
 
 func (r *csvRows) next() (map[string]any, int, error) {
@@ -198,6 +229,7 @@ func (r *csvRows) next() (map[string]any, int, error) {
 	case err != nil:
 		return nil, r.line, err
 	}
+	r.note(rec)
 	r.line, _ = r.c.FieldPos(0)
 	row := map[string]any{}
 	for i, name := range r.head {
