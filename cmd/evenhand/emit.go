@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -29,30 +28,38 @@ import (
 )
 
 type emitCmd struct {
-	File    string            `arg:"" optional:"" help:"NDJSON, JSON array or CSV file; - or nothing reads stdin." default:"-"`
-	Format  string            `help:"Format of the input: auto (by name, then content), ndjson, json, csv." enum:"auto,ndjson,json,csv" default:"auto"`
-	Map     map[string]string `help:"Field of the input that becomes a field of the event; repeatable. Both must exist: in some line, in the event." placeholder:"FROM=TO" mapsep:"none"`
-	Field   map[string]string `help:"Value for a field that the input does not have; repeatable." placeholder:"NAME=VALUE" mapsep:"none"`
-	Tenant  string            `help:"Tenant of events that name none." placeholder:"NAME"`
-	Domain  string            `help:"Domain of events that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
-	App     string            `help:"Application of events that name none." placeholder:"NAME"`
-	To      string            `help:"Send over HTTP to this address instead of Kafka." placeholder:"URL"`
-	Token   string            `help:"File that holds a token or API key for --to; else EVENHAND_TOKEN, else http.api_key." name:"token-file" placeholder:"FILE" env:"EVENHAND_TOKEN_FILE"`
-	DataDir string            `help:"Find the running 'evenhand up' of this data folder." placeholder:"DIR"`
-	Batch   int               `help:"Events a request, in at most 9 MB." default:"500"`
-	Resume  string            `help:"Remember progress here and go on from it (default: .NAME.emit beside the file)." placeholder:"FILE"`
-	Restart bool              `help:"Forget remembered progress and send all."`
-	Quiet   bool              `help:"No progress." short:"q"`
+	File      string   `arg:"" optional:"" help:"NDJSON, JSON array or CSV file, gzip too; - or nothing reads stdin." default:"-"`
+	Format    string   `help:"Format of the input: auto (by name, then content), ndjson, json, csv." enum:"auto,ndjson,json,csv" default:"auto"`
+	Delimiter string   `help:"What stands between the columns of a table: one character, or tab; found by the first line when not given." placeholder:"CHAR"`
+	Map       []string `help:"Field of the input (a.b is b within a) that becomes a field of the event, or metadata.NAME; repeatable. Both must exist: in some line, in the event." placeholder:"FROM=TO" sep:"none"`
+	Field     []string `help:"Value for a field that the input does not have; repeatable." placeholder:"NAME=VALUE" sep:"none"`
+	Tenant    string   `help:"Tenant of events that name none." placeholder:"NAME"`
+	Domain    string   `help:"Domain of events that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
+	App       string   `help:"Application of events that name none." placeholder:"NAME"`
+	To        string   `help:"Send over HTTP to this address instead of Kafka." placeholder:"URL"`
+	Token     string   `help:"File that holds a token or API key for --to; else EVENHAND_TOKEN, else http.api_key." name:"token-file" placeholder:"FILE" env:"EVENHAND_TOKEN_FILE"`
+	DataDir   string   `help:"Find the running 'evenhand up' of this data folder." placeholder:"DIR"`
+	Batch     int      `help:"Events a request, in at most 9 MB." default:"500"`
+	Resume    string   `help:"Remember progress here and go on from it (default: .NAME.emit beside the file)." placeholder:"FILE"`
+	Restart   bool     `help:"Forget remembered progress and send all."`
+	Quiet     bool     `help:"No progress." short:"q"`
 }
 
 func (emitCmd) Help() string {
 	return `Where to: --to URL, else the running 'evenhand up', else kafka.brokers. Every line is checked first; a bad line, or one
-of more than 899,700 bytes or than the topic's max.message.bytes, is named, not sent, and the exit status is 3. An interrupted run goes on where it stopped, and lines without an id get the same one again;
-lines may have been added behind, but where the lines done are others now, or the receiver is another, it stops and says so. A run that was done is forgotten: sending the file once more sends those lines as new events. Give lines an id where that should not be.
+of more than 899,700 bytes or than the topic's max.message.bytes, is named, not sent, and the exit status is 3.
+
+Without --map a field that the event does not have is refused. With it, such fields go under metadata, but for names that
+look like a mistyped field of the event: map those to it, or keep them with --map NAME=metadata.NAME. The first line of a table names its columns.
+
+An interrupted run goes on where it stopped, and lines without an id get the same one again; lines may have been added behind, but
+where the lines done are others now, or the receiver is another, it stops and says so. A run that was done is forgotten: sending
+the file once more sends those lines as new events. Give lines an id where that should not be.
 
 Examples:
   evenhand emit examples/interactions.jsonl
   evenhand emit texts.csv --map text=response --field provider=openai --domain hr
+  evenhand emit log.jsonl.gz --map req.prompt=prompt --map res.text=response
   cat log.ndjson | evenhand emit --to http://127.0.0.1:8787
   EVENHAND_TOKEN=$(evenhand token --tenant acme --role service) evenhand emit log.ndjson --to http://127.0.0.1:8787`
 }
@@ -104,8 +111,11 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.Domain != "" && !audit.Domain(cmd.Domain).Known() {
 		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, domainNames())}
 	}
-	seek, err := newSought(cmd.Map)
+	fields, err := newMapping(cmd.Map, cmd.Field)
 	if err != nil {
+		return err
+	}
+	if _, err := parseDelimiter(cmd.Delimiter); err != nil {
 		return err
 	}
 	in, size, closeIn, err := cmd.open(ctx, std)
@@ -130,11 +140,11 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 
 	counted := &countingReader{r: in}
-	rows, err := openRows(counted, cmd.Format, cmd.File)
+	rows, err := openRows(counted, cmd.form(fields))
 	if err != nil {
 		return err
 	}
-	if err := seek.ahead(rows, cmd); err != nil {
+	if err := fields.ahead(rows, cmd); err != nil {
 		return err
 	}
 	if s.Tenant.Default == "" {
@@ -147,9 +157,15 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if k, ok := out.(*kafkaSender); ok && !cmd.Quiet {
 		k.say = bar.say
 	}
-	run := &emitRun{cmd: cmd, out: out, state: state, known: state.Lines == 0, path: path, bar: bar, errw: std.err, seek: seek}
+	if t, ok := rows.(*csvRows); ok && t.c.Comma != ',' && cmd.Delimiter == "" && !cmd.Quiet {
+		bar.say(fmt.Sprintf("columns are separated by %q; --delimiter names another", t.c.Comma))
+	}
+	run := &emitRun{cmd: cmd, out: out, state: state, known: state.Lines == 0, path: path, bar: bar, errw: std.err, fields: fields}
 	err = run.all(ctx, rows, check, counted)
 	bar.done()
+	if t, ok := rows.(*csvRows); ok {
+		run.empty = t.empty
+	}
 	return run.report(std, err)
 }
 
@@ -169,10 +185,12 @@ type emitRun struct {
 	path      string
 	bar       *progress
 	errw      io.Writer
-	seek      *sought
+	fields    *mapping
 	sent, bad int
 	skipped   int
 	last      int // last line read
+	read      int // rows
+	empty     int // rows without a value, passed over
 }
 
 func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder, counted *countingReader) error {
@@ -211,7 +229,7 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 			return r.otherInput()
 		}
 		if errors.Is(err, io.EOF) {
-			if fault := r.seek.fault(); fault != nil && r.sent == 0 {
+			if fault := r.fields.fault(); fault != nil && r.sent == 0 {
 				return fault
 			} else if err := flush(); err != nil {
 				return err
@@ -224,9 +242,9 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 			return errors.Join(flush(), err)
 		}
 		if bad == nil {
-			r.seek.look(row)
+			r.fields.look(row)
 		}
-		r.last = line
+		r.last, r.read = line, r.read+1
 		if line <= r.state.Lines {
 			r.known = line == r.state.Lines && rows.digest() == r.state.Rows
 			r.skipped++
@@ -234,12 +252,15 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 		}
 		if bad == nil {
 			var ev event
-			if ev, err = r.cmd.event(row, line, r.state, check); err == nil {
+			if ev, err = r.event(row, line, check); err == nil {
 				batch, size = append(batch, ev), size+len(ev.value)
 			}
 		}
 		if err != nil {
 			r.refuse(line, err)
+		}
+		if bad != nil {
+			r.bad += bad.more
 		}
 		if len(batch) >= r.cmd.Batch || size >= maxBatch {
 			if err := flush(); err != nil {
@@ -289,6 +310,12 @@ func (r *emitRun) report(std *stdio, err error) error {
 	}
 	if r.bad > 0 {
 		fmt.Fprintf(std.err, ", %s not sent", count(r.bad, "bad line"))
+	}
+	if r.empty > 0 {
+		fmt.Fprintf(std.err, ", %s passed over", count(r.empty, "empty row"))
+	}
+	if r.read == 0 && err == nil {
+		fmt.Fprint(std.err, ": the input has no rows")
 	}
 	fmt.Fprintln(std.err)
 	if err != nil {
@@ -343,38 +370,18 @@ func (cmd *emitCmd) progress() (resumeState, string, error) {
 	return st, path, nil
 }
 
+// form is how the input is read.
+func (cmd *emitCmd) form(fields *mapping) inputForm {
+	return inputForm{name: cmd.File, format: cmd.Format, delimiter: cmd.Delimiter, column: func(name string) bool {
+		_, wanted := fields.to[name]
+		return wanted || ingest.KnownField(name)
+	}}
+}
+
 // event maps, completes and checks one row.
-func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *ingest.Decoder) (event, error) {
-	moved := map[string]any{}
-	for from, to := range cmd.Map {
-		if v, ok := row[from]; ok {
-			moved[to] = v
-		}
-	}
-	for from := range cmd.Map {
-		delete(row, from)
-	}
-	maps.Copy(row, moved)
-	fill := func(name, v string) {
-		if absent(row[name]) && v != "" {
-			row[name] = cell(v)
-		}
-	}
-	for name, v := range cmd.Field {
-		fill(name, v)
-	}
-	fill("tenant_id", cmd.Tenant)
-	fill("domain", cmd.Domain)
-	fill("application", cmd.App)
-	for name, v := range row {
-		if c, ok := v.(cell); ok {
-			row[name] = c.as(name)
-		}
-	}
-	if cmd.Map != nil {
-		if err := cmd.keepForeign(row); err != nil {
-			return event{}, err
-		}
+func (r *emitRun) event(row map[string]any, line int, check *ingest.Decoder) (event, error) {
+	if err := r.fields.apply(row, map[string]string{"tenant_id": r.cmd.Tenant, "domain": r.cmd.Domain, "application": r.cmd.App}); err != nil {
+		return event{}, err
 	}
 	value, err := encoded(row)
 	if err != nil {
@@ -382,9 +389,9 @@ func (cmd *emitCmd) event(row map[string]any, line int, st resumeState, check *i
 	}
 	if absent(row["id"]) {
 		// With its content, so that no other line ever has the id of one that was sent.
-		row["id"] = audit.DeriveID("emit", st.Seed, fmt.Sprint(line), string(value)).String()
+		row["id"] = audit.DeriveID("emit", r.state.Seed, fmt.Sprint(line), string(value)).String()
 		if absent(row["timestamp"]) {
-			row["timestamp"] = st.Begun.Format(timeFormat) // who sends the line in another run sends another event
+			row["timestamp"] = r.state.Begun.Format(timeFormat) // who sends the line in another run sends another event
 		}
 		if value, err = encoded(row); err != nil {
 			return event{}, err
@@ -407,32 +414,6 @@ func encoded(row map[string]any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
-}
-
-// keepForeign moves fields that the event does not know under metadata: with --map the input is
-// somebody else's format, whose other fields are no typos.
-func (cmd *emitCmd) keepForeign(row map[string]any) error {
-	foreign := map[string]any{}
-	for name, v := range row {
-		if !ingest.KnownField(name) {
-			foreign[name] = v
-			delete(row, name)
-		}
-	}
-	if len(foreign) == 0 {
-		return nil
-	}
-	if given, ok := row["metadata"].(json.RawMessage); ok && given[0] == '{' {
-		own, err := members(given)
-		if err != nil {
-			return err
-		}
-		maps.Copy(foreign, own)
-	} else if !absent(row["metadata"]) {
-		return nil // not an object: the check says so
-	}
-	row["metadata"] = foreign
-	return nil
 }
 
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"

@@ -208,6 +208,49 @@ func TestEmitNamesTyposOfMap(t *testing.T) {
 	}
 }
 
+// What --map and --field say is done whole, or refused: nothing is forgotten, and typed fields are typed.
+func TestEmitMapsWholly(t *testing.T) {
+	const line = `{"id":"1","response":"a"}`
+	for _, tc := range []struct {
+		name, in string
+		args     string
+		code     int
+		says     string
+		want     string // metadata and typed fields of the events
+	}{
+		{"two become one field", line, "--map a=response --map a2=response", 2, "--map a2=response: a becomes response already", ""},
+		{"one becomes two fields", line, "--map q=prompt --map q=response", 2, "--map q: stands twice", ""},
+		{"no mapping", line, "--map response", 2, "--map: wants FROM=TO", ""},
+		{"a value twice", line, "--field domain=hr --field domain=general", 2, "--field domain: stands twice", ""},
+		{"a value for no field", line, "--field bogus=5 --map response=prompt", 2, "--field bogus: bogus is not a field of the event", ""},
+		{"a line has its own", `{"id":"1","response":"b","a":"a"}` + "\n" + `{"id":"2","a":"a"}`, "--map a=response", 3,
+			"line 1: alias_conflict: response: the line has one beside what --map makes it; --map response=metadata.response keeps that, too", "<nil> <nil> <nil>"},
+		{"a line's own is kept", `{"id":"1","response":"b","a":"a"}`, "--map a=response --map response=metadata.response", 0, "", "map[response:b] <nil> <nil>"},
+		{"a table has its own", "id,response,a\n1,b,a\n", "--map a=response", 2, "--map a=response: the input has a column response, too; --map response=metadata.response keeps that", ""},
+		{"typed columns", "id,tok,pii,txt\n1,5,TRUE,\n2,6,false,7\n", "--map tok=prompt_tokens --map pii=contained_pii --map txt=response", 0, "", "<nil> 5 true\n<nil> 6 false"},
+		{"a typed column of other type", "id,tok\n1,five\n", "--map tok=prompt_tokens", 3, "line 2: wrong_type: prompt_tokens: wants a number", ""},
+		{"typed lines stay as they are", `{"id":"1","tok":"5"}`, "--map tok=prompt_tokens", 3, "line 1: wrong_type: prompt_tokens: wants a number", ""},
+		{"typed values", line, `--field prompt_tokens=5 --field contained_pii=true --field metadata={"a":1}`, 0, "", "map[a:1] 5 true"},
+		{"a typo beside a mapping", `{"id":"1","q":"a","respnse":"b"}` + "\n" + `{"id":"2","q":"a"}`, "--map q=prompt", 3,
+			"line 1: unknown_field: respnse: is not a field of the event (did you mean response? --map respnse=response; --map respnse=metadata.respnse keeps it as your own)", "<nil> <nil> <nil>"},
+		{"a typo in a table", "id,q,respnse\n1,a,b\n", "--map q=prompt", 2, "column 3, respnse: is not a field of the event (did you mean response?", ""},
+		{"all typos of a table", "id,promt,bogus\n1,a,b\n", "", 2, "column 3, bogus: is not a field of the event; name one with --map FROM=TO", ""},
+		{"no typo: it is kept", "id,q,respnse\n1,a,b\n", "--map q=prompt --map respnse=metadata.respnse", 0, "", "map[respnse:b] <nil> <nil>"},
+		{"no typo: the field is there", "id,response,respnse,mode\n1,a,b,c\n2,,b,\n", "--map id=id", 0, "", "map[mode:c respnse:b] <nil> <nil>\nmap[respnse:b] <nil> <nil>"},
+		{"within", `{"id":"1","req":{"prompt":"p","n":{"tok":5}},"x":1}`, "--map req.prompt=prompt --map req.n.tok=prompt_tokens", 0, "", "map[x:1] 5 <nil>"},
+		{"within, beside others", `{"id":"1","req":{"prompt":"p","user":"u"}}`, "--map req.prompt=prompt", 0, "", "map[req:map[user:u]] <nil> <nil>"},
+		{"a name twice in what is kept", `{"id":"1","x":1,"metadata":{"x":2}}`, "--map id=id", 3, "line 1: duplicate_key: metadata: has x already", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			to := newReceiver(t, accept)
+			command(t, tc.in, append([]string{"emit", "--to", to.URL}, strings.Fields(tc.args)...)...).says(t, tc.code, "", tc.says)
+			if got := strings.TrimSpace(to.fields("metadata", "prompt_tokens", "contained_pii")); got != tc.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+			}
+		})
+	}
+}
+
 // What no way takes is named by line and the rest is sent, in requests that the door takes; the largest that is let
 // through is taken by broker and door.
 func TestEmitNamesLargeLines(t *testing.T) {

@@ -3,19 +3,18 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
-	"encoding/csv"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
-
-	"github.com/evenhand/evenhand/ingest"
 )
 
 // rowReader gives the rows of an input one by one with their line (or element) number, from 1.
@@ -38,7 +37,10 @@ func (w witness) add(b []byte) {
 
 func (w witness) digest() string { return hex.EncodeToString(w.h.Sum(nil)) }
 
-type rowError struct{ err error }
+type rowError struct {
+	err  error
+	more int // rows lost beside it
+}
 
 func (e *rowError) Error() string { return e.err.Error() }
 func (e *rowError) Unwrap() error { return e.err }
@@ -55,23 +57,33 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func openRows(r io.Reader, format, name string) (rowReader, error) {
+// inputForm says how an input is read.
+type inputForm struct {
+	name, format string
+	delimiter    string            // of columns; "" finds it
+	column       func(string) bool // tells names that a column of events has
+}
+
+func openRows(r io.Reader, form inputForm) (rowReader, error) {
 	br := bufio.NewReaderSize(r, 1<<20)
-	skipMark(br)
-	if format == "auto" {
-		format = guessFormat(br, name)
-	}
-	switch format {
-	case "csv":
-		c := csv.NewReader(br)
-		c.LazyQuotes = false
-		head, err := c.Read()
+	if head, _ := br.Peek(2); string(head) == "\x1f\x8b" {
+		z, err := gzip.NewReader(br)
 		if err != nil {
-			return nil, fmt.Errorf("csv: the first line must name the columns: %w", err)
+			return nil, fmt.Errorf("gzip: %w", err)
 		}
-		rows := &csvRows{witness: newWitness(), c: c, head: head}
-		rows.note(head)
-		return rows, nil
+		br = bufio.NewReaderSize(z, 1<<20)
+		form.name = strings.TrimSuffix(strings.ToLower(form.name), ".gz")
+	}
+	if head, _ := br.Peek(2); string(head) == "\xff\xfe" || string(head) == "\xfe\xff" || bytes.IndexByte(head, 0) >= 0 {
+		return nil, errUTF16
+	}
+	skipMark(br)
+	if form.format == "auto" {
+		form.format = form.guess(br)
+	}
+	switch form.format {
+	case "csv":
+		return openTable(br, form)
 	case "json":
 		d := json.NewDecoder(br)
 		d.UseNumber()
@@ -90,13 +102,24 @@ func skipMark(br *bufio.Reader) {
 	}
 }
 
-func guessFormat(br *bufio.Reader, name string) string {
-	if strings.HasSuffix(strings.ToLower(name), ".csv") {
+// guess tells the format by name, else by how the input begins: what does not begin as JSON is a table, where its first line has columns or
+// the name of one.
+func (form inputForm) guess(br *bufio.Reader) string {
+	ext := strings.ToLower(filepath.Ext(form.name))
+	if ext == ".csv" || ext == ".tsv" {
 		return "csv"
 	}
 	head, _ := br.Peek(512)
-	if bytes.HasPrefix(bytes.TrimSpace(head), []byte("[")) {
+	switch head = bytes.TrimSpace(head); {
+	case bytes.HasPrefix(head, []byte("[")):
 		return "json"
+	case len(head) == 0 || head[0] == '{' || ext == ".ndjson" || ext == ".jsonl":
+		return "ndjson"
+	}
+	line, _ := firstLine(br)
+	_, n := delimiterOf(line)
+	if n > 0 && !strings.Contains(line, "{") || form.column(columnName(strings.Trim(line, `"`))) {
+		return "csv"
 	}
 	return "ndjson"
 }
@@ -131,41 +154,14 @@ func object(b []byte) (map[string]any, error) {
 	var raw json.RawMessage
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err := d.Decode(&raw); err != nil {
-		return nil, &rowError{jsonFault(err)}
+		return nil, &rowError{err: jsonFault(err)}
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, &rowError{errors.New("bad_json: more than one value on the line")}
+		return nil, &rowError{err: errors.New("bad_json: more than one value on the line")}
 	}
 	row, err := members(raw)
 	if err != nil {
-		return nil, &rowError{err}
-	}
-	return row, nil
-}
-
-// members takes a JSON object apart, its values as json.RawMessage. It refuses what a map would lose: a name that stands twice.
-func members(value json.RawMessage) (map[string]any, error) {
-	d := json.NewDecoder(bytes.NewReader(value))
-	if open, err := d.Token(); err != nil {
-		return nil, jsonFault(err)
-	} else if open != json.Delim('{') {
-		return nil, errors.New("wrong_type: wants a JSON object")
-	}
-	row := map[string]any{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, jsonFault(err)
-		}
-		name, _ := t.(string) // what stands before a value is a string, else it was a fault
-		if _, twice := row[name]; twice {
-			return nil, fmt.Errorf("duplicate_key: %s: stands twice", ingest.Shown(name))
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, jsonFault(err)
-		}
-		row[name] = v
+		return nil, &rowError{err: err}
 	}
 	return row, nil
 }
@@ -205,90 +201,8 @@ func jsonFault(err error) error {
 	return err
 }
 
-type csvRows struct {
-	witness
-	c    *csv.Reader
-	head []string
-	line int // of the last row
-}
-
-// note adds cells to the digest.
-func (r *csvRows) note(cells []string) {
-	for _, c := range cells {
-		r.add([]byte(c))
-	}
-}
-
-func (r *csvRows) next() (map[string]any, int, error) {
-	rec, err := r.c.Read()
-	var fault *csv.ParseError
-	switch {
-	case errors.As(err, &fault):
-		r.line = fault.StartLine
-		return nil, r.line, &rowError{fmt.Errorf("csv: %w", fault.Err)}
-	case err != nil:
-		return nil, r.line, err
-	}
-	r.note(rec)
-	r.line, _ = r.c.FieldPos(0)
-	row := map[string]any{}
-	for i, name := range r.head {
-		if !utf8.ValidString(rec[i]) {
-			return nil, r.line, errNotUTF8
-		}
-		if rec[i] != "" {
-			row[name] = cell(rec[i])
-		}
-	}
-	return row, r.line, nil
-}
-
 // errNotUTF8 refuses what would be audited as other text than it is.
-var errNotUTF8 = &rowError{errors.New("invalid_utf8: the text is not UTF-8; convert the file first, for example: iconv -f latin1 -t utf-8")}
+var errNotUTF8 = &rowError{err: errors.New("invalid_utf8: the text is not UTF-8; convert the file first, for example: iconv -f latin1 -t utf-8")}
 
-// cell is a value without a type of JSON, of a table or a flag. It takes that of the field that it becomes.
-type cell string
-
-// as is the cell's value in a field: numbers, booleans and JSON as such where the field is of that type and the whole cell is one,
-// else text, which the check refuses in the words of the doors.
-func (c cell) as(field string) any {
-	s := strings.TrimSpace(string(c))
-	switch field {
-	case "contained_pii", "contained_proprietary", "contained_customer_data":
-		s = strings.ToLower(s) // TRUE of spreadsheets, True of Python
-	case "prompt_tokens", "response_tokens", "latency_ms", "estimated_cost_usd", "schema_version",
-		"messages", "metadata", "query_context", "group_attributes", "retrieved_context", "template", "redaction_summary":
-	default:
-		return string(c)
-	}
-	if json.Valid([]byte(s)) {
-		return json.RawMessage(s)
-	}
-	return string(c)
-}
-
-// absent tells whether an event counts a value as not there: null and "".
-func absent(v any) bool {
-	switch v := v.(type) {
-	case nil:
-		return true
-	case json.RawMessage:
-		return string(v) == "null" || string(v) == `""`
-	case cell:
-		return v == ""
-	case string:
-		return v == ""
-	}
-	return false
-}
-
-// text is a value that is a string; "" of others.
-func text(v any) (s string) {
-	switch v := v.(type) {
-	case json.RawMessage:
-		_ = json.Unmarshal(v, &s) // no string: the check says so
-	case string:
-		s = v
-	}
-	return s
-}
+// errUTF16 is of exports whose every second byte is zero.
+var errUTF16 = errors.New(`the input is UTF-16 ("Unicode text"); convert it first: iconv -f utf-16 -t utf-8`)
