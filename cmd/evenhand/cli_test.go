@@ -195,6 +195,9 @@ func TestEvaluate(t *testing.T) {
 	write(t, file, `{"categories":["gender"],"custom_terms":["quota"]}`)
 	typo := filepath.Join(t.TempDir(), "typo.json")
 	write(t, typo, `{"categorys":["gender"]}`)
+	key, broken := filepath.Join(t.TempDir(), "key.json"), filepath.Join(t.TempDir(), "broken.json")
+	write(t, key, `{"api_key":["sk-mine"],"mode":5}`)
+	write(t, broken, `{"mode":`)
 	for _, tc := range []struct {
 		name, stdin string
 		args        []string
@@ -208,7 +211,10 @@ func TestEvaluate(t *testing.T) {
 		{name: "custom terms", args: []string{"--categories", "religion", "--custom-terms", "learn", text}, code: 3, out: `"score": 0.85`},
 		{name: "the prompt", args: []string{"--check", "input", "--input", text, "A clean answer."}, code: 3, out: `"pass": false`},
 		{name: "a file", args: []string{"--evaluator", file, "The quota is full."}, code: 3, out: "quota"},
-		{name: "a typo in the file", args: []string{"--evaluator", typo, text}, code: 2, err: `--evaluator: json: unknown field "categorys"`},
+		{name: "a typo in the file", args: []string{"--evaluator", typo, text}, code: 2, err: "--evaluator: categorys: is not a key of an evaluator (did you mean categories?)"},
+		{name: "no key of the file is shown", args: []string{"--evaluator", key, text}, code: 2, err: "--evaluator: api_key: wants a string\n  --evaluator: mode: wants a string\n"},
+		{name: "no JSON in the file", args: []string{"--evaluator", broken, text}, code: 2, err: "--evaluator: bad_json: ends too early"},
+		{name: "no UTF-8", stdin: "\xff\xfe", code: 2, err: "invalid_utf8: the text is not UTF-8"},
 		{name: "an unknown category", args: []string{"--categories", "taste", text}, code: 2, err: `"taste" is not one of gender, race, age, disability, religion`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

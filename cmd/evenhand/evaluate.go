@@ -7,9 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/terms"
+	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/judge/hybrid"
 )
 
@@ -46,10 +51,8 @@ func (cmd *evaluateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	defer models.close()
 	cfg := models.hybridConfig()
 	if cmd.Config != nil {
-		d := json.NewDecoder(cmd.Config)
-		d.DisallowUnknownFields()
-		if err := d.Decode(&cfg); err != nil {
-			return &settingsError{fmt.Errorf("--evaluator: %w", err)}
+		if err := readEvaluator(cmd.Config, &cfg); err != nil {
+			return &settingsError{err}
 		}
 	}
 	if cmd.Mode != "" {
@@ -72,6 +75,9 @@ func (cmd *evaluateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		text = string(b)
 	}
+	if !utf8.ValidString(text) {
+		return &settingsError{errNotUTF8}
+	}
 	res, err := models.hybrid(ctx, cfg, hybrid.Input{Tenant: cmp.Or(s.Tenant.Default, "default"), Input: cmd.Input, Output: text})
 	if err != nil {
 		if audit.KindOf(err) == audit.KindInvalid {
@@ -88,4 +94,35 @@ func (cmd *evaluateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return exitCode(3)
 	}
 	return nil
+}
+
+// readEvaluator reads the file of --evaluator over the settings. It names every fault at once.
+func readEvaluator(file io.Reader, cfg *terms.Config) error {
+	var given map[string]any
+	b, err := io.ReadAll(file)
+	if err == nil {
+		given, err = object(b)
+	}
+	if err != nil {
+		return fmt.Errorf("--evaluator: %w", err)
+	}
+	const text, list = "a string", "an array of strings"
+	keys := map[string]struct {
+		into  any
+		wants string
+	}{
+		"mode": {&cfg.Mode, text}, "model": {&cfg.Model, text}, "api_key": {&cfg.APIKey, text}, "check": {&cfg.Check, text},
+		"categories": {&cfg.Categories, list}, "custom_terms": {&cfg.CustomTerms, list},
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		key, known := keys[name]
+		raw, _ := given[name].(json.RawMessage)
+		if !known {
+			errs = append(errs, fmt.Errorf("--evaluator: %s: is not a key of an evaluator%s", ingest.Shown(name), meant(name, slices.Sorted(maps.Keys(keys)))))
+		} else if json.Unmarshal(raw, key.into) != nil { // Go's error may quote a key
+			errs = append(errs, fmt.Errorf("--evaluator: %s: wants %s", name, key.wants))
+		}
+	}
+	return errors.Join(errs...)
 }
