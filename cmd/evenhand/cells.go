@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -57,29 +55,24 @@ func text(v any) (s string) {
 	return s
 }
 
+// maxLevels of nesting are read; the check refuses fewer.
+const maxLevels = 1000
+
 // members takes a JSON object apart, its values as json.RawMessage. It refuses what a map would lose: a name that stands twice.
-func members(value json.RawMessage) (map[string]any, error) {
-	d := json.NewDecoder(bytes.NewReader(value))
-	if open, err := d.Token(); err != nil {
-		return nil, jsonFault(err)
-	} else if open != json.Delim('{') {
-		return nil, errors.New("wrong_type: wants a JSON object")
+func members(value []byte) (map[string]any, error) {
+	raw, fault := ingest.Members(value, maxLevels)
+	if fault != nil {
+		return nil, fmt.Errorf("%s: %s", fault.Code, strings.TrimSuffix(fault.Message, " of the body"))
 	}
-	row := map[string]any{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, jsonFault(err)
+	row := make(map[string]any, len(raw)+2)
+	for name, v := range raw {
+		if strings.Contains(name, `\`) {
+			_ = json.Unmarshal([]byte(`"`+name+`"`), &name) // it is a string of JSON
 		}
-		name, _ := t.(string) // what stands before a value is a string, else it was a fault
 		if _, twice := row[name]; twice {
-			return nil, fmt.Errorf("duplicate_key: %s: stands twice", ingest.Shown(name))
+			return nil, fmt.Errorf("%s: a name stands twice", ingest.DuplicateKey)
 		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return nil, jsonFault(err)
-		}
-		row[name] = v
+		row[name] = json.RawMessage(v)
 	}
 	return row, nil
 }

@@ -213,7 +213,7 @@ func TestEvaluate(t *testing.T) {
 		{name: "a file", args: []string{"--evaluator", file, "The quota is full."}, code: 3, out: "quota"},
 		{name: "a typo in the file", args: []string{"--evaluator", typo, text}, code: 2, err: "--evaluator: categorys: is not a key of an evaluator (did you mean categories?)"},
 		{name: "no key of the file is shown", args: []string{"--evaluator", key, text}, code: 2, err: "--evaluator: api_key: wants a string\n  --evaluator: mode: wants a string\n"},
-		{name: "no JSON in the file", args: []string{"--evaluator", broken, text}, code: 2, err: "--evaluator: bad_json: ends too early"},
+		{name: "no JSON in the file", args: []string{"--evaluator", broken, text}, code: 2, err: "--evaluator: bad_json: fault at byte 8"},
 		{name: "no UTF-8", stdin: "\xff\xfe", code: 2, err: "invalid_utf8: the text is not UTF-8"},
 		{name: "an unknown category", args: []string{"--categories", "taste", text}, code: 2, err: `"taste" is not one of gender, race, age, disability, religion`},
 	} {

@@ -383,19 +383,26 @@ func (r *emitRun) event(row map[string]any, line int, check *ingest.Decoder) (ev
 	if err := r.fields.apply(row, map[string]string{"tenant_id": r.cmd.Tenant, "domain": r.cmd.Domain, "application": r.cmd.App}); err != nil {
 		return event{}, err
 	}
+	noID, untimed := absent(row["id"]), absent(row["timestamp"])
+	if noID {
+		if delete(row, "id"); untimed {
+			delete(row, "timestamp")
+		}
+	}
 	value, err := encoded(row)
 	if err != nil {
 		return event{}, err
 	}
-	if absent(row["id"]) {
+	if noID {
 		// With its content, so that no other line ever has the id of one that was sent.
-		row["id"] = audit.DeriveID("emit", r.state.Seed, fmt.Sprint(line), string(value)).String()
-		if absent(row["timestamp"]) {
-			row["timestamp"] = r.state.Begun.Format(timeFormat) // who sends the line in another run sends another event
+		head := fmt.Sprintf(`{"id":"%s"`, audit.DeriveID("emit", r.state.Seed, fmt.Sprint(line), string(value)))
+		if untimed { // who sends the line in another run sends another event
+			head += fmt.Sprintf(`,"timestamp":"%s"`, r.state.Begun.Format(timeFormat))
 		}
-		if value, err = encoded(row); err != nil {
-			return event{}, err
+		if len(row) > 0 {
+			head += ","
 		}
+		value = append([]byte(head), value[1:]...)
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	in, rej := check.Decode(sources.Record{Time: now, Value: value}, audit.Origin{Topic: "emit", BrokerTime: now})

@@ -151,15 +151,7 @@ func object(b []byte) (map[string]any, error) {
 	if !utf8.Valid(b) { // decoding would mend it
 		return nil, errNotUTF8
 	}
-	var raw json.RawMessage
-	d := json.NewDecoder(bytes.NewReader(b))
-	if err := d.Decode(&raw); err != nil {
-		return nil, &rowError{err: jsonFault(err)}
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, &rowError{err: errors.New("bad_json: more than one value on the line")}
-	}
-	row, err := members(raw)
+	row, err := members(b)
 	if err != nil {
 		return nil, &rowError{err: err}
 	}
