@@ -10,14 +10,14 @@ import (
 )
 
 // Short is a line of texts to scan, {"id": …, "text": "…", "domain": "…"}; other keys are passed over, but for
-// those that hold an interaction's texts.
+// those that hold an interaction's texts, and a mistyped domain.
 type Short struct {
 	ID   string // as it was written, if it is no string
 	Text string
 	// Domain is as a full interaction's would be.
 	Domain audit.Domain
 	Given  bool   // there is a text; otherwise the line is something else, perhaps an event
-	Fault  *Fault // the text is no string, or a key stands twice, or the domain is none, or an interaction's texts stand beside
+	Fault  *Fault // the text is no string, or a key stands twice, or the domain is none or mistyped, or an interaction's texts stand beside
 }
 
 // ReadShort reads a line as a short form. It says nothing about lines that are no JSON objects; Decode does.
@@ -34,6 +34,7 @@ func (d *Decoder) ReadShort(line []byte) (s Short) {
 	}
 	var id, text, domain *fastjson.Value
 	var beside string
+	var mistyped *Fault
 	o.Visit(func(key []byte, v *fastjson.Value) {
 		into := &text
 		switch string(key) {
@@ -48,6 +49,9 @@ func (d *Decoder) ReadShort(line []byte) (s Short) {
 			}
 			return
 		default:
+			if Slip(string(key), names[fDomain]) {
+				mistyped = &Fault{shown(key), UnknownField, "did you mean " + names[fDomain] + "? A text of no domain is judged as " + string(d.domain)}
+			}
 			return
 		}
 		if *into != nil {
@@ -72,6 +76,9 @@ func (d *Decoder) ReadShort(line []byte) (s Short) {
 		s.Fault = &Fault{"text", WrongType, "wants a string"}
 	case beside != "":
 		s.Fault = &Fault{"text", BadValue, "stands beside " + beside + "; a line has text, or an interaction's fields"}
+	}
+	if s.Fault == nil && domain == nil {
+		s.Fault = mistyped
 	}
 	s.Text = string(text.GetStringBytes())
 	s.domain(domain, d)

@@ -56,6 +56,17 @@ func Nearest(key string, names []string) string {
 	return name
 }
 
+// Slip tells whether one letter is missing, too many or another, or two are swapped: what a hurried hand does. Of short names fewer are near by it than by Nearest.
+func Slip(a, b string) bool {
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
+}
+
 // distance is the Levenshtein distance in bytes.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)

@@ -154,21 +154,10 @@ func (m *mapping) keepForeign(row map[string]any) error {
 // mistyped is the field that a foreign name was meant for, "" for none: one that nothing else gives, and that is near. Of short names many are near.
 func mistyped(name string, given func(field string) bool) string {
 	near := ingest.Nearest(name, ingest.Fields())
-	if near == "" || given(near) || len(name) < 5 || len(name) < 7 && !slip(name, near) {
+	if near == "" || given(near) || len(name) < 5 || len(name) < 7 && !ingest.Slip(name, near) {
 		return ""
 	}
 	return near
-}
-
-// slip tells whether one letter is missing, too many or another, or two are swapped.
-func slip(a, b string) bool {
-	for a != "" && b != "" && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 func typo(shown, name, near string) string {

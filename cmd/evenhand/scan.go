@@ -345,9 +345,23 @@ func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why stri
 	}
 	in, rej := sc.decoder.Decode(sources.Record{Time: sc.now, Value: line}, audit.Origin{Topic: "scan", BrokerTime: sc.now})
 	if rej != nil {
-		return id, nil, rej.Reason + ": " + rej.Detail
+		return id, nil, rej.Reason + ": " + rej.Detail + meantText(line, rej)
 	}
 	return id, in, ""
+}
+
+// meantText says where a mistyped text made an event of a line.
+func meantText(line []byte, rej *audit.Rejected) string {
+	if rej.Reason != ingest.UnknownField {
+		return ""
+	}
+	row, _ := members(line) // an event's fault is said already
+	for name := range row {
+		if !ingest.KnownField(name) && ingest.Slip(name, "text") {
+			return "; did you mean text?"
+		}
+	}
+	return ""
 }
 
 func verdictLine(id string, in *audit.Interaction, v *audit.Verdict, adviceOf func(rule string) audit.Advice) scanned {

@@ -237,3 +237,22 @@ func TestScanFile(t *testing.T) {
 		t.Errorf("%d %s %s", code, out.String(), errw.String())
 	}
 }
+
+// A mistyped text or domain is named, for without it the line is an event's or is judged by the wrong profile.
+func TestScanNamesMistypedKeys(t *testing.T) {
+	sc, err := sharedScanner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]string{
+		`{"id":"1","txet":"Fine."}`:                  "unknown_field: txet: is not a field of the event; put your own fields under metadata; did you mean text?",
+		`{"id":"1","text":"Fine.","domian":"hr"}`:    "unknown_field: domian: did you mean domain? A text of no domain is judged as general",
+		`{"id":"1","text":"Fine.","remark":"hr"}`:    "",
+		`{"id":"1","nothing":"Fine."}`:               "unknown_field: nothing: is not a field of the event; put your own fields under metadata",
+		`{"id":"1","response":"Fine.","domian":"x"}`: "unknown_field: domian: is not a field of the event; put your own fields under metadata (did you mean domain?)",
+	} {
+		if _, _, why := sc.read([]byte(line)); why != want {
+			t.Errorf("%s: %s", line, why)
+		}
+	}
+}
