@@ -108,8 +108,7 @@ func (f *Figures) TopFindings(ctx context.Context, w Window, limit int) ([]TopFi
 		and("notEmpty(findings.kind)")
 	// Verdicts know their day only: on the days of the window's edges the read model tells the time.
 	for _, edge := range edges(w) {
-		in := f.from("audit_current").and("event_day = toDate(?)", edge).
-			and("sort_ts >= "+instant, w.From.UnixMilli()).and("sort_ts < "+instant, w.To.UnixMilli())
+		in := f.from("audit_current").and("event_day = toDate(?)", edge).within(w)
 		q.and("(event_day != toDate(?) OR (tenant_id, event_id) IN ("+in.sql("tenant_id, event_id", "")+"))", append([]any{edge}, in.args...)...)
 	}
 	columns := `f.2 AS rule, f.1 AS kind, argMax((tenant_id, event_day, event_id, content_digest, f.5, f.6, f.7), (f.4, event_day, event_id)) AS e, max(f.3) AS top,

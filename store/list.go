@@ -317,7 +317,9 @@ func (l *list) placesOfUser(ctx context.Context, at *Cursor, n int) (places []Cu
 		beyond += "=" // its id may have other contents
 	}
 	for _, w := range l.spans(at) {
-		q := l.t.from("interaction_users").and("user_id = ?", l.f.UserID).within(w)
+		q := l.t.from("interaction_users").and("user_id = ?", l.f.UserID).near(l.f.Window)
+		q.and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To)) // a partition each
+		q.and("sort_ts >= "+instant, w.From.UnixMilli()).and("sort_ts < "+instant, w.To.UnixMilli())
 		if at != nil {
 			q.and("(sort_ts, event_id) "+beyond+" ("+instant+", toUUID(?))", at.SortTS.UnixMilli(), at.EventID.String())
 		}
@@ -343,9 +345,9 @@ func (l *list) placesOfUser(ctx context.Context, at *Cursor, n int) (places []Cu
 // next days hold most pages. A window of seven days, with what lies ahead, is read at once.
 const firstSpan = 10 * 24 * time.Hour
 
-// spans cuts what is left of the window in two, in the list's order.
+// spans cuts what is left of the window in two, in the list's order: by the key, so from the first day's start on.
 func (l *list) spans(at *Cursor) []Window {
-	w := l.f.Window
+	w := Window{l.f.From.UTC().Truncate(24 * time.Hour), l.f.To}
 	switch {
 	case at != nil && l.sort.Ascending:
 		w.From = at.SortTS

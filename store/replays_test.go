@@ -16,8 +16,8 @@ func TestReplays(t *testing.T) {
 	round := func(tenant, given string) {
 		n++
 		for range 2 { // delivered twice
-			f.exec("INSERT INTO {{db}}.interactions (tenant_id, event_day, event_id, content_digest, version, given_id, sort_ts) VALUES (?, toDate(?), ?, ?, 1, ?, ?)",
-				tenant, noon.Format("2006-01-02"), uuid.NewSHA1(uuid.Nil, fmt.Append(nil, n)), fmt.Sprintf("%032d", n), given, noon)
+			f.exec("INSERT INTO {{db}}.interactions (tenant_id, event_day, event_id, content_digest, version, given_id, event_ts, sort_ts) VALUES (?, toDate(?), ?, ?, 1, ?, ?, ?)",
+				tenant, noon.Format("2006-01-02"), uuid.NewSHA1(uuid.Nil, fmt.Append(nil, n)), fmt.Sprintf("%032d", n), given, noon, noon)
 		}
 	}
 	round("acme", "replay/o1/r1/1/failed")

@@ -121,10 +121,17 @@ func (w Window) resolved(now time.Time) Window {
 	return w
 }
 
-// within binds a window on audit_current's key.
+// within binds a window of event time, in tables that have event_ts.
 func (q *query) within(w Window) *query {
+	return q.near(w).and("event_ts >= "+instant, w.From.UnixMilli()).and("event_ts < "+instant, w.To.UnixMilli())
+}
+
+// near binds by the key what a window may hold: an event that told no time lies at its day's start, which is
+// before its time. On days after the first the start of the day is in the window as such.
+func (q *query) near(w Window) *query {
 	q.and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To))
-	return q.and("sort_ts >= "+instant, w.From.UnixMilli()).and("sort_ts < "+instant, w.To.UnixMilli())
+	q.and("(sort_ts >= "+instant+" OR sort_ts = "+instant+")", w.From.UnixMilli(), w.From.UTC().Truncate(24*time.Hour).UnixMilli())
+	return q.and("sort_ts < "+instant, w.To.UnixMilli())
 }
 
 func (w Window) String() string {

@@ -14,6 +14,7 @@ var files embed.FS
 // statements are the boards' SQL by file name without its ending, with the shared parts put in:
 //
 //	{{scope}}                          the variables tenant, domain, app and model; "All" drops a condition
+//	{{within}}                         the time range, in audit_current: by event_ts, and by the key as far as that tells
 //	{{wilson}}                         rate, lower, upper of the columns k and n
 //	{{rolled "all" "bias"}}            rollup rows of these dims in the time range: of the hours up to two weeks, else of the days
 //	{{rolledWhere "condition" "bias"}} the same under a condition
@@ -34,6 +35,7 @@ func load() (statements, error) {
 	type rolled struct{ Dims, Where string }
 	t.Funcs(template.FuncMap{
 		"scope":       func() (string, error) { return part("scope", nil) },
+		"within":      func() (string, error) { return part("within", nil) },
 		"wilson":      func() (string, error) { return part("wilson", nil) },
 		"bucket":      func() (string, error) { return part("bucket", nil) },
 		"said":        func() (string, error) { return part("said", false) },
@@ -49,7 +51,7 @@ func load() (statements, error) {
 	out := statements{}
 	for _, f := range t.Templates() {
 		name := strings.TrimSuffix(f.Name(), ".sql")
-		if slices.Contains([]string{"", "scope", "wilson", "bucket", "rolled", "kind_trend", "said", "beside"}, name) {
+		if slices.Contains([]string{"", "scope", "within", "wilson", "bucket", "rolled", "kind_trend", "said", "beside"}, name) {
 			continue
 		}
 		sql, err := part(name, nil)

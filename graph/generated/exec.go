@@ -2094,7 +2094,7 @@ type Query {
   "One interaction; null when the caller's tenant has none of that id."
   llmInteractionAudit(id: ID!): LlmInteractionAudit @may(permission: "read")
   """
-  The tenant's interactions, newest first. Without logTimestampStart the last seven days. 50 by default, 200 at most.
+  The tenant's interactions, newest first; those that told no time (timeAssumed) come behind the others of their day. Without logTimestampStart the last seven days. 50 by default, 200 at most.
   Offsets shift while interactions come in, unless logTimestampEnd is set; llmInteractionAuditConnection has cursors.
   """
   llmInteractionAudits(filter: LlmInteractionAuditFilterInput, pagination: PaginationInput): [LlmInteractionAudit!] @may(permission: "read")

@@ -9,7 +9,7 @@ WHERE $__conditionalAll(tenant_id IN (${tenant:singlequote}), $tenant)
       FROM audit_current
       WHERE {{scope}}
           AND event_day >= toDate($__toTime - 1, 'UTC') - 1 AND event_day <= toDate($__toTime - 1, 'UTC')
-          AND sort_ts < $__toTime
+          AND event_ts < $__toTime
           AND n_findings > 0
   )
 GROUP BY rule, kind, severity

@@ -5,7 +5,7 @@ FROM
     FROM audit_current FINAL
     WHERE $__conditionalAll(tenant_id IN (${tenant:singlequote}), $tenant)
       AND event_day >= greatest(toDate($__fromTime, 'UTC'), toDate($__toTime - 1, 'UTC') - 6) AND event_day <= toDate($__toTime - 1, 'UTC')
-      AND sort_ts >= $__fromTime AND sort_ts < $__toTime
+      AND {{within}}
     GROUP BY domain
 )
 ORDER BY domain

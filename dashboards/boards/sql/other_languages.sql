@@ -9,6 +9,6 @@ SELECT countIf((tenant_id, event_day, event_id, content_digest) IN
 FROM audit_current FINAL
 WHERE {{scope}}
           AND event_day >= greatest(toDate($__fromTime, 'UTC'), toDate($__toTime - 1, 'UTC') - 30) AND event_day <= toDate($__toTime - 1, 'UTC')
-          AND sort_ts >= $__fromTime AND sort_ts < $__toTime
+          AND {{within}}
           AND analysis_status IN ('done', 'partial')
 HAVING count() > 0
