@@ -316,6 +316,68 @@ func TestMitigatedIsWatched(t *testing.T) {
 	wants(t, got[len(got)-1:], "1035 open returned charter.sex#1.5")
 }
 
+// What ends a breach of any bias covers its kinds for its hours: they do not come as breaches of their own in its place. A kind
+// that rises later does.
+func TestAnswerCoversKinds(t *testing.T) {
+	const rise, answered = 40 * day, 41 * day
+	end := func(state audit.BreachState, reason string) func(int, []audit.Breach) []audit.Breach {
+		return func(hour int, done []audit.Breach) []audit.Breach {
+			if hour == answered {
+				b := done[len(done)-1]
+				b.Seq, b.State, b.Reason, b.Changed = b.Seq+1, state, reason, at(hour)
+				done = append(done, b)
+			}
+			return done
+		}
+	}
+	both := func(any, kind func(int) int) *History {
+		w := one(kind)
+		w.kinds[""] = any
+		return w.history()
+	}
+	mended, lasting := between(rise, answered, 4), usual(rise, 4)
+	p := policies(t, short24)
+	for name, tc := range map[string]struct {
+		state     audit.BreachState
+		reason    string
+		any, kind func(int) int
+		to        int
+		want      []string
+	}{
+		"ticket closed, mended":      {audit.BreachMitigated, "completed", mended, mended, 44 * day, []string{"1008 resolved near_baseline any#1.3"}},
+		"ticket closed, not mended":  {audit.BreachMitigated, "completed", lasting, lasting, 42 * day, []string{"987 open returned any#1.3"}},
+		"by a person, mended":        {audit.BreachResolved, "fixed", mended, mended, 44 * day, []string{}},
+		"by a person, not mended":    {audit.BreachResolved, "fixed", lasting, lasting, 42*day + 12, []string{"1008 open returned any#1.3"}},
+		"accepted":                   {audit.BreachResolved, ReasonAccepted, lasting, lasting, 50 * day, []string{}},
+		"the kind rises later alone": {audit.BreachMitigated, "completed", mended, func(hour int) int { return mended(hour) + usual(46*day, 4)(hour) - 1 }, 47*day - 1, []string{"1008 resolved near_baseline any#1.3", "1110 open breached charter.sex#1.1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := drive(both(tc.any, tc.kind), p, 39*day, tc.to, end(tc.state, tc.reason))
+			wants(t, got[1:], tc.want...) // the first opened it
+		})
+	}
+}
+
+// A closed ticket on a rate has told of the mitigations in its window, too.
+func TestAnswerCoversMitigations(t *testing.T) {
+	p := policies(t, "")
+	h := one(usual(80*day, 1)).history()
+	b := gone(p, audit.BreachMitigated, at(41*day))
+	b.Kind = ""
+	m := Mitigated{Cell: Cell{"acme", audit.HR, sex}, N: 1000, K: 60, Mitigation: audit.MitigationRephrase, Window: 168 * time.Hour}
+	for hour, want := range map[int]int{41*day + 1: 0, 47 * day: 0, 48 * day: 1} {
+		var opened int
+		for _, x := range Evaluate(Input{History: h, Policies: p, At: at(hour), Transitions: []audit.Breach{b}, Mitigations: []Mitigated{m}}).Transitions {
+			if x.Group == groupMitigation {
+				opened++
+			}
+		}
+		if opened != want {
+			t.Errorf("%d hours after: %d", hour-41*day, opened)
+		}
+	}
+}
+
 func TestDomainMutesItsKinds(t *testing.T) {
 	w := one(usual(40*day, 4))
 	w.kinds[""] = usual(40*day, 4)

@@ -82,6 +82,17 @@ func (e *evaluation) persists(j *judged, before [][]judged) bool {
 	return true
 }
 
+// calm tells whether a kind of bias belongs to a breach of any bias that was resolved so lately that it may not
+// return: its kinds may not in its place.
+func (e *evaluation) calm(j *judged) bool {
+	if j.Kind == "" || !isBias(j.Kind) {
+		return false
+	}
+	of := Cell{j.Tenant, j.Domain, ""}
+	state, lately := e.answered(of, e.policies.For(of).Cooldown)
+	return lately && state == audit.BreachResolved
+}
+
 // rate decides on one cell.
 func (e *evaluation) rate(j *judged, departs bool) {
 	at := place{j.Cell, j.policy.Name, groupRate}
@@ -113,7 +124,7 @@ func (e *evaluation) rate(j *judged, departs bool) {
 		return
 	case known && b.State == audit.BreachResolved && e.since(&b) < j.policy.Cooldown:
 		return
-	case muted:
+	case muted || e.calm(j):
 		e.out.Figures.Muted++
 		return
 	case known && (b.State == audit.BreachMitigated || e.since(&b) <= j.policy.Reopen):

@@ -30,15 +30,58 @@ func (e *evaluation) remember() {
 		}
 		list = list[n:]
 	}
+	open := map[Cell]bool{}
 	for at, b := range e.newest {
-		if b.Tier == audit.TierRate && b.State != audit.BreachOpen {
-			p := e.pastOf(at.Cell)
-			p.since = max(p.since, e.after(b.Changed))
+		if b.Tier == audit.TierRate && b.State == audit.BreachOpen {
+			open[at.Cell] = true
+		}
+	}
+	for at, b := range e.newest {
+		if b.Tier != audit.TierRate || b.State == audit.BreachOpen {
+			continue
+		}
+		e.cut(at.Cell, e.after(b.Changed))
+		for _, c := range e.under(at.Cell) { // what was told of all bias was told of its kinds
+			if answers(&b) && !open[c] {
+				e.cut(c, e.after(b.Changed))
+			}
 		}
 	}
 	for _, p := range e.past {
 		p.windows = merged(p.windows)
 	}
+}
+
+// cut lets the windows of a cell begin at an hour or later.
+func (e *evaluation) cut(c Cell, hour int) {
+	p := e.pastOf(c)
+	p.since = max(p.since, hour)
+}
+
+// under are the kinds of bias of the cell's domain when the cell is of any bias.
+func (e *evaluation) under(c Cell) (kinds []Cell) {
+	d := e.history.domains[[2]string{c.Tenant, string(c.Domain)}]
+	if c.Kind != "" || d == nil {
+		return nil
+	}
+	for _, name := range d.names {
+		if name != "" && isBias(name) {
+			kinds = append(kinds, Cell{c.Tenant, c.Domain, name})
+		}
+	}
+	return kinds
+}
+
+// answers tells whether what ended a breach says something of its hours: a person, a closed ticket or the
+// rate itself does, new rules and policies do not.
+func answers(b *audit.Breach) bool {
+	return b.State != audit.BreachOpen && b.Reason != ReasonRulesChanged && b.Reason != ReasonPolicyChanged
+}
+
+// answered tells whether the rate's breach of a cell was answered less than so long ago; in this evaluation, too.
+func (e *evaluation) answered(c Cell, ago time.Duration) (audit.BreachState, bool) {
+	b, known := e.newest[place{c, e.policies.For(c).Name, groupRate}]
+	return b.State, known && answers(&b) && (b.Changed.IsZero() || e.since(&b) < ago)
 }
 
 func (e *evaluation) pastOf(c Cell) *past {
@@ -68,28 +111,22 @@ func (e *evaluation) exclude(c Cell, transitions []audit.Breach) {
 		}
 	}
 	last := &transitions[len(transitions)-1]
-	p := e.pastOf(c)
+	p, fresh := e.pastOf(c), 0
 	if last.State == audit.BreachResolved && last.Reason == ReasonAccepted {
-		from := e.history.hour(last.From)
+		fresh = e.history.hour(last.From)
 		if len(windows) > 0 { // of long ago only the last transition is read
-			from = windows[len(windows)-1].from
+			fresh = windows[len(windows)-1].from
 		}
-		p.fresh, windows = max(p.fresh, from), nil
+		p.fresh, windows = max(p.fresh, fresh), nil
 	}
 	if last.State != audit.BreachResolved {
 		p.held = last.Baseline
 	}
 	p.windows = append(p.windows, windows...)
-	if c.Kind != "" {
-		return
-	}
-	if d := e.history.domains[[2]string{c.Tenant, string(c.Domain)}]; d != nil {
-		for _, name := range d.names {
-			if name != "" && isBias(name) {
-				under := e.pastOf(Cell{c.Tenant, c.Domain, name})
-				under.windows = append(under.windows, windows...)
-			}
-		}
+	for _, kind := range e.under(c) {
+		under := e.pastOf(kind)
+		under.windows = append(under.windows, windows...)
+		under.fresh = max(under.fresh, fresh)
 	}
 }
 

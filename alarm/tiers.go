@@ -184,6 +184,13 @@ func (e *evaluation) mitigations() {
 	}
 }
 
+// told tells whether a rate's breach of the kind or of its domain was answered less than so long ago.
+func (e *evaluation) told(c Cell, ago time.Duration) bool {
+	_, kind := e.answered(c, ago)
+	_, domain := e.answered(Cell{c.Tenant, c.Domain, ""}, ago)
+	return kind || domain
+}
+
 func (e *evaluation) mitigation(at place, m Mitigated, frequent bool) {
 	p := e.policies.For(at.Cell)
 	b, known := e.newest[at]
@@ -203,6 +210,9 @@ func (e *evaluation) mitigation(at place, m Mitigated, frequent bool) {
 		return
 	case e.loud[Cell{at.Tenant, at.Domain, ""}] || e.loud[at.Cell]:
 		e.out.Figures.Muted++ // the rate's ticket asks for the same
+		return
+	case e.told(at.Cell, p.Mitigation.Window):
+		e.out.Figures.Muted++ // the window still holds what the rate's breach told
 		return
 	case m.Late > m.N:
 		e.out.Figures.Muted++ // the window is an import's: what of it came in time is its newest edge
