@@ -136,25 +136,31 @@ func (st *stack) startAuth(ctx context.Context, up bool) error {
 			return &settingsError{err}
 		}
 	}
-	var keys *auth.KeyTable // nil in a process without a store
 	if st.conn != nil {
-		keys = auth.NewKeyTable(st.conn, st.chconfig.Database)
-		c.Keys = keys
-	}
-	if s.asks() && !s.verifies() && (s.public() || c.Dev == nil) {
-		if err = st.keysAreThere(ctx, keys); err != nil {
-			return err
-		}
+		c.Keys = auth.NewKeyTable(st.conn, st.chconfig.Database)
 	}
 	st.auth, err = auth.New(ctx, c, auth.Options{Metrics: st.metrics, Logger: st.log})
 	return err
 }
 
-// keysAreThere refuses to start where nothing but stored API keys could let anybody in and there are none.
-func (st *stack) keysAreThere(ctx context.Context, keys *auth.KeyTable) error {
+// wantsStoredKey tells whether nothing but stored API keys can let anybody in.
+func (s settings) wantsStoredKey(up bool) bool {
+	return s.asks() && !s.verifies() && (s.public() || !s.takesDevTokens(up))
+}
+
+// nobodyGetsIn is the fault of doors that ask for a credential which nobody can have.
+func (s settings) nobodyGetsIn() error {
+	return fmt.Errorf("auth.mode: %s asks for a credential, and nothing can verify one: set EVENHAND_API_KEY or EVENHAND_API_KEY_FILE, or auth.issuer and auth.audience, or make an API key ('evenhand keys create', with an 'up' on 127.0.0.1 for the embedded store) before this start", s.HTTP.Addr)
+}
+
+// letsSomebodyIn refuses to start where nothing but stored API keys could let anybody in and there are none.
+func (st *stack) letsSomebodyIn(ctx context.Context, up bool) error {
+	if !st.settings.wantsStoredKey(up) {
+		return nil
+	}
 	n, err := uint64(0), error(nil)
-	if keys != nil {
-		if n, err = keys.Usable(ctx); err != nil {
+	if st.conn != nil {
+		if n, err = auth.NewKeyTable(st.conn, st.chconfig.Database).Usable(ctx); err != nil {
 			st.log.Warn("API keys cannot be counted: nobody is let in until the store answers", "error", err)
 			return nil
 		}
@@ -162,7 +168,7 @@ func (st *stack) keysAreThere(ctx context.Context, keys *auth.KeyTable) error {
 	if n > 0 {
 		return nil
 	}
-	return &settingsError{fmt.Errorf("auth.mode: %s asks for a credential, and nothing can verify one: set EVENHAND_API_KEY or EVENHAND_API_KEY_FILE, or auth.issuer and auth.audience, or make an API key ('evenhand keys create', with an 'up' on 127.0.0.1 for the embedded store) before this start", st.settings.HTTP.Addr)}
+	return &settingsError{st.settings.nobodyGetsIn()}
 }
 
 // access says for people at a terminal what callers must show.

@@ -90,6 +90,7 @@ type stack struct {
 	asking    *asking          // models for whoever asks, and the judge
 	judge     *judgeEnd        // nil without a judging model, and without the roles that need one
 	listener  net.Listener
+	notReady  *notReady       // answers on the port while the start waits
 	stopping  context.Context // ends as soon as the doors are being shut
 	server    *http.Server
 	endBegan  time.Time // zero until a signal came, or a part failed
@@ -121,6 +122,7 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 		return st, &settingsError{err}
 	}
 	st.metrics = obs.NewMetrics(st.tracer)
+	st.notReady = &notReady{metrics: st.metrics.Handler()}
 	if st.evaluations, err = s.Evaluations.sender(ctx, st.metrics.EvaluationEvent, log); err != nil {
 		return st, err
 	}
@@ -131,6 +133,7 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	if st.listener, err = net.Listen("tcp", s.HTTP.Addr); err != nil {
 		return st, fmt.Errorf("http.addr: cannot listen on %s: %w; choose another with --http or EVENHAND_HTTP_ADDR", s.HTTP.Addr, errors.Unwrap(err))
 	}
+	st.notReady.port, _ = st.listener.(*net.TCPListener)
 	// What can be known to be wrong is said before the rules are compiled.
 	var lib string
 	if embedded {
@@ -142,24 +145,15 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 			return st, &settingsError{err}
 		}
 	}
+	if !st.stores() {
+		if err = st.letsSomebodyIn(ctx, embedded); err != nil {
+			return st, err
+		}
+	}
 	st.heedHangups()
 	st.ruleFiles = s.Rules.files()
-	var g errgroup.Group
-	g.Go(func() error {
-		log.Info("compiling rules and warming models, which may take a while")
-		began := time.Now()
-		a, err := newAnalyzer(s)
-		if err == nil {
-			a.Warm()
-			st.analyzer = detectors.NewCurrent(a)
-			log.Info("rules are ready", "took", time.Since(began))
-		}
-		return err
-	})
-	if embedded {
-		g.Go(func() error { return st.startEmbedded(ctx, lib) })
-	}
-	if err = g.Wait(); err != nil {
+	defer st.notReady.end()
+	if err = st.prepare(ctx, embedded, lib); err != nil {
 		return st, err
 	}
 	st.metrics.FollowEncoders(func() []obs.Answers { return encoderAnswers(st.analyzer.Analyzer()) })
@@ -209,6 +203,51 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 	return st, nil
 }
 
+// prepare compiles the rules and brings up what they are not needed for, side by side. What is outside is looked at
+// before: rules take seconds to compile, and what is wrong there is wrong at once.
+func (st *stack) prepare(ctx context.Context, embedded bool, lib string) error {
+	g, gctx := errgroup.WithContext(ctx)
+	looks, looked := 0, make(chan struct{}, 2)
+	look := func() { looked <- struct{}{} }
+	switch {
+	case embedded:
+		g.Go(func() error {
+			if err := st.startEmbedded(ctx, lib); err != nil {
+				return err
+			}
+			return st.reach(ctx, embedded, look)
+		})
+	case st.stores():
+		looks = cap(looked)
+		g.Go(func() error { return st.reach(ctx, embedded, look) })
+	}
+	g.Go(func() error {
+		for range looks {
+			select {
+			case <-looked:
+			case <-gctx.Done():
+				return nil // reach says why
+			}
+		}
+		return st.compile()
+	})
+	return g.Wait()
+}
+
+// compile makes the analyzer.
+func (st *stack) compile() error {
+	st.log.Info("compiling rules and warming models, which may take a while")
+	began := time.Now()
+	a, err := newAnalyzer(st.settings)
+	if err != nil {
+		return err
+	}
+	a.Warm()
+	st.analyzer = detectors.NewCurrent(a)
+	st.log.Info("rules are ready", "took", time.Since(began))
+	return nil
+}
+
 // gcPercent lets the heap grow up to the memory limit before garbage is collected; what lives for long,
 // the rules, is most of it and would be looked at again and again.
 const gcPercent = 400
@@ -246,28 +285,14 @@ func (st *stack) startEmbedded(ctx context.Context, lib string) error {
 	return nil
 }
 
-// connect prepares topics and tables and builds producer, pipeline and jobs.
+// connect builds producer, pipeline and jobs over the topics and tables of reach.
 func (st *stack) connect(ctx context.Context) error {
 	s := st.settings
-	g, gctx := errgroup.WithContext(ctx) // a fault of the store is not waited with; a migration that began is not broken off
-	g.Go(func() error { return st.ensureTopics(gctx) })
-	if st.stores() {
-		g.Go(func() error { return migrateStore(ctx, st.chconfig, s.schema(st.engine != nil)) })
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
 	var err error
 	if st.has(roleAPI) || st.has(rolePipeline) {
 		if st.producer, err = kafkaconn.NewProducer(st.kafka, kafkaconn.DefaultProducerOptions()); err != nil {
 			return err
 		}
-	}
-	if !st.stores() {
-		return nil
-	}
-	if st.conn, err = chconn.Open(st.chconfig); err != nil {
-		return err
 	}
 	if st.engine != nil {
 		if err = st.engine.ShowTenants(ctx); err != nil {
@@ -277,7 +302,7 @@ func (st *stack) connect(ctx context.Context) error {
 	if err = st.openReader(); err != nil {
 		return err
 	}
-	if err = st.noteRules(ctx, st.analyzer.Analyzer()); err != nil {
+	if err = st.await(ctx, st.theStore(), nil, func() error { return st.noteRules(ctx, st.analyzer.Analyzer()) }); err != nil {
 		return err
 	}
 	st.decisions = &decisionLog{open: st.openArbiter}

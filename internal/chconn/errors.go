@@ -77,6 +77,19 @@ var kinds = map[ch.Error]audit.Kind{
 	ch.ErrTooManyParts:               audit.KindOverloaded,
 }
 
+// Lost tells that no server answered: it could not be reached, hangs, or the connection ended. How the error was classed
+// on its way is not looked at.
+func Lost(err error) bool {
+	for _, end := range []error{context.Canceled, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed,
+		syscall.EPIPE, syscall.ECONNRESET, syscall.ECONNREFUSED, clickhouse.ErrConnectionClosed} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	var network net.Error
+	return errors.As(err, &network)
+}
+
 // Class tells what to do about an error of clickhouse-go or of [Open]: invalid when the values are
 // at fault, unavailable when the server or the way to it is, overloaded when it has too much to do,
 // and internal for all else, wrong SQL and missing rights included.
@@ -84,7 +97,6 @@ func Class(err error) audit.Kind {
 	var (
 		classed *audit.Error
 		server  *clickhouse.Exception
-		network net.Error
 		value   *column.Error
 	)
 	switch {
@@ -99,10 +111,7 @@ func Class(err error) audit.Kind {
 		return audit.KindInternal
 	case errors.Is(err, clickhouse.ErrAcquireConnTimeout):
 		return audit.KindOverloaded
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNREFUSED),
-		errors.Is(err, clickhouse.ErrConnectionClosed), errors.As(err, &network):
+	case Lost(err):
 		return audit.KindUnavailable
 	case errors.As(err, &value):
 		return audit.KindInvalid
