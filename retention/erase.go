@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,8 @@ type Erasure struct {
 	Reason string    `json:"reason"` // a code, no words: it outlives the texts
 	By     string    `json:"by"`
 	At     time.Time `json:"at"`
+	// Done is when the texts were out of the tables and off the disk; zero while it is under way, or was broken off.
+	Done time.Time `json:"done,omitzero"`
 
 	who [sha256.Size]byte
 }
@@ -63,8 +67,10 @@ func (r *Retention) Erasable(ctx context.Context, tenant, user string) (Erased, 
 }
 
 // Erase takes out a user's texts and waits until they are off the disk. Interactions that legal holds name stay as they
-// are until they are released; the next run takes them out then, and whatever else comes of before the erasure.
-func (r *Retention) Erase(ctx context.Context, e Erasure, user string, waiting func()) (Erasure, Erased, error) {
+// are until they are released; the next run takes them out then, and whatever else comes of before the erasure. progress
+// hears how many of the partitions that it rewrites, of a table and a day each, are done, and waiting that old parts are
+// waited for.
+func (r *Retention) Erase(ctx context.Context, e Erasure, user string, progress func(done, total int), waiting func()) (Erasure, Erased, error) {
 	const op = "retention: erase"
 	var errs []error
 	if e.Tenant == "" {
@@ -88,21 +94,48 @@ func (r *Retention) Erase(ctx context.Context, e Erasure, user string, waiting f
 	if err := r.noteErasure(ctx, op, &e); err != nil { // first: a run that is broken off is completed by the next
 		return e, out, err
 	}
-	steps, err := r.takeOut(ctx, &e)
+	steps, err := r.takeOut(ctx, &e, progress)
 	if err != nil {
 		return e, out, err
 	}
-	out.Inactive, err = r.offDisk(ctx, &Plan{Steps: steps}, waiting)
-	return e, out, err
+	if out.Inactive, err = r.offDisk(ctx, &Plan{Steps: steps}, waiting); err != nil || out.Inactive > 0 {
+		return e, out, err
+	}
+	some := []Erasure{e}
+	err = r.noteErased(ctx, some)
+	return some[0], out, err
+}
+
+// noteErased writes down of erasures that were under way that they are done.
+func (r *Retention) noteErased(ctx context.Context, list []Erasure) error {
+	for i := range list {
+		e := &list[i]
+		if !e.Done.IsZero() {
+			continue
+		}
+		now, err := r.now(ctx)
+		if err != nil {
+			return err
+		}
+		e.Done = now.UTC().Truncate(time.Millisecond)
+		if err := r.noteErasure(ctx, "retention: note an erasure", e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Retention) noteErasure(ctx context.Context, op string, e *Erasure) error {
-	b, err := r.conn.PrepareBatch(ctx, "INSERT INTO "+r.db+".erasures (tenant_id, erasure_id, version, who, reason, by, at)")
+	b, err := r.conn.PrepareBatch(ctx, "INSERT INTO "+r.db+".erasures (tenant_id, erasure_id, version, who, reason, by, at, done_at)")
 	if err != nil {
 		return chconn.Wrap(op, err)
 	}
 	defer func() { _ = b.Close() }()
-	if err := b.Append(e.Tenant, uuid.UUID(e.ID), uint64(1), string(e.who[:]), e.Reason, e.By, e.At.UnixMilli()); err != nil {
+	version, done := uint64(1), int64(0)
+	if !e.Done.IsZero() {
+		version, done = 2, e.Done.UnixMilli()
+	}
+	if err := b.Append(e.Tenant, uuid.UUID(e.ID), version, string(e.who[:]), e.Reason, e.By, e.At.UnixMilli(), done); err != nil {
 		return chconn.Wrap(op, err)
 	}
 	return chconn.Wrap(op, b.Send())
@@ -111,14 +144,17 @@ func (r *Retention) noteErasure(ctx context.Context, op string, e *Erasure) erro
 // Erasures lists all erasures, the oldest first.
 func (r *Retention) Erasures(ctx context.Context) ([]Erasure, error) {
 	out := []Erasure{}
-	err := r.each(ctx, "retention: read erasures", "SELECT tenant_id, erasure_id, who, reason, by, at FROM {db}.erasures FINAL ORDER BY at, erasure_id", nil, func(scan func(...any) error) error {
+	err := r.each(ctx, "retention: read erasures", "SELECT tenant_id, erasure_id, who, reason, by, at, done_at FROM {db}.erasures FINAL ORDER BY at, erasure_id", nil, func(scan func(...any) error) error {
 		var e Erasure
 		var id uuid.UUID
 		var who string
-		if err := scan(&e.Tenant, &id, &who, &e.Reason, &e.By, &e.At); err != nil {
+		if err := scan(&e.Tenant, &id, &who, &e.Reason, &e.By, &e.At, &e.Done); err != nil {
 			return err
 		}
 		e.ID, e.At = audit.ID(id), e.At.UTC()
+		if e.Done = e.Done.UTC(); e.Done.Unix() == 0 {
+			e.Done = time.Time{}
+		}
 		copy(e.who[:], who)
 		out = append(out, e)
 		return nil
@@ -126,16 +162,16 @@ func (r *Retention) Erasures(ctx context.Context) ([]Erasure, error) {
 	return out, err
 }
 
-// eraseAgain takes out what has come since of erased persons, and what holds no longer keep.
-func (r *Retention) eraseAgain(ctx context.Context, out *Outcome) (steps []Step, err error) {
-	list, err := r.Erasures(ctx)
-	if err != nil {
-		return nil, err
+// eraseAgain takes out what has come since of erased persons, what holds no longer keep, and what is left of an erasure
+// that was broken off. It gives all erasures.
+func (r *Retention) eraseAgain(ctx context.Context, out *Outcome, progress func(done, total int)) (list []Erasure, steps []Step, err error) {
+	if list, err = r.Erasures(ctx); err != nil {
+		return nil, nil, err
 	}
 	for i := range list {
-		some, err := r.takeOut(ctx, &list[i])
+		some, err := r.takeOut(ctx, &list[i], progress)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, s := range some {
 			out.Mutations++
@@ -143,23 +179,22 @@ func (r *Retention) eraseAgain(ctx context.Context, out *Outcome) (steps []Step,
 		}
 		steps = append(steps, some...)
 	}
-	return steps, nil
+	return list, steps, nil
 }
 
 // count says how much an erasure would take out.
 func (r *Retention) count(ctx context.Context, e *Erasure) (out Erased, err error) {
-	steps, err := r.erasable(ctx, e)
+	parts, err := r.erasable(ctx, e)
 	if err != nil {
 		return out, err
 	}
-	for _, s := range steps {
-		if s.Object != "interaction_texts" {
+	for _, p := range parts {
+		if p.table != "interaction_texts" {
 			continue
 		}
-		held := r.heldOf(s.holds, s.Period)
 		var texts, interactions, kept uint64
-		err := r.oneQuietly(ctx, "retention: count an erasure", "SELECT countIf(NOT held), uniqExactIf(event_id, NOT held), uniqExactIf(event_id, held) FROM (SELECT event_id, "+held.sql+" AS held FROM {db}.interaction_texts FINAL WHERE "+s.erases+")",
-			held.args, &texts, &interactions, &kept)
+		err := r.oneQuietly(ctx, "retention: count an erasure", "SELECT countIf(NOT held), uniqExactIf(event_id, NOT held), uniqExactIf(event_id, held) FROM (SELECT event_id, "+p.held.sql+" AS held FROM {db}.interaction_texts FINAL WHERE "+p.rows()+")",
+			p.held.args, &texts, &interactions, &kept)
 		if err != nil {
 			return out, err
 		}
@@ -168,37 +203,54 @@ func (r *Retention) count(ctx context.Context, e *Erasure) (out Erased, err erro
 	return out, nil
 }
 
-// erasureStep is the part of an erasure in one partition.
-type erasureStep struct {
-	Step
-	erases string // the condition for its rows, without regard to holds
-	holds  []*Hold
+// erasurePart is what an erasure has to take out of a table, of the days of which the same holds keep something.
+type erasurePart struct {
+	table string
+	where string // the condition for its rows, without regard to days and holds
+	held  cond
+	steps []Step // a partition each
+}
+
+// rows is the condition for its rows, without regard to holds.
+func (p *erasurePart) rows() string {
+	var days, of []string
+	for _, s := range p.steps {
+		day := "toDate('" + date(s.Period) + "')"
+		days, of = append(days, day), append(of, "("+quoted(s.Class)+", "+day+")")
+	}
+	// The first condition lets the server pass over all other parts.
+	return "event_day IN (" + strings.Join(days, ", ") + ") AND (retention_class, event_day) IN (" + strings.Join(of, ", ") + ") AND " + p.where
 }
 
 // erasable finds the partitions in which an erasure has something to take out, texts before users: who they are of is looked
 // up there.
-func (r *Retention) erasable(ctx context.Context, e *Erasure) ([]erasureStep, error) {
-	holds, err := r.Holds(ctx)
+func (r *Retention) erasable(ctx context.Context, e *Erasure) (out []*erasurePart, err error) {
+	all, err := r.Holds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []erasureStep
+	holds := active(all, e.Tenant)
 	for _, table := range textTables {
 		where := "tenant_id = " + quoted(e.Tenant) + " AND " + e.events(r.db)
 		if table == "interaction_users" {
 			where = isWho(e.Tenant, e.who) + " AND " + e.events(r.db)
 		}
+		alike := map[string]*erasurePart{} // by the condition of holds
 		sql := "SELECT retention_class, event_day, any(_partition_id), count(), groupBitXor(version) FROM {db}." + table + " FINAL WHERE " + where + " GROUP BY retention_class, event_day ORDER BY event_day, retention_class"
 		err := r.each(ctx, "retention: look for what is to be erased", sql, nil, func(scan func(...any) error) error {
-			s := erasureStep{Step: Step{Action: Erase, Object: table}, holds: active(holds, e.Tenant)}
-			t := Share{Tenant: e.Tenant}
+			s, t := Step{Action: Erase, Object: table}, Share{Tenant: e.Tenant}
 			if err := scan(&s.Class, &s.Period, &s.partition, &t.Rows, &t.sum); err != nil {
 				return err
 			}
 			s.Period = s.Period.UTC()
 			s.Tenants, s.Rows = []Share{t}, t.Rows
-			s.erases = "retention_class = " + quoted(s.Class) + " AND event_day = toDate('" + date(s.Period) + "') AND " + where
-			out = append(out, s)
+			held := r.heldOf(holds, s.Period)
+			key := fmt.Sprint(held.sql, held.args)
+			if alike[key] == nil {
+				alike[key] = &erasurePart{table: table, where: where, held: held}
+				out = append(out, alike[key])
+			}
+			alike[key].steps = append(alike[key].steps, s)
 			return nil
 		})
 		if err != nil {
@@ -221,45 +273,126 @@ func (r *Retention) heldOf(holds []*Hold, day time.Time) cond {
 	return cond{"(" + strings.Join(sql, " OR ") + ")", args}
 }
 
+// leaveHeld takes what holds keep off the steps of a part, and the steps off that have nothing to do then.
+func (r *Retention) leaveHeld(ctx context.Context, p *erasurePart) error {
+	if p.held.sql == "(0)" {
+		return nil
+	}
+	kept := map[string]uint64{}
+	sql := "SELECT retention_class, event_day, count() FROM {db}." + p.table + " FINAL WHERE " + p.rows() + " AND " + p.held.sql + " GROUP BY retention_class, event_day"
+	err := r.each(ctx, "retention: look for what holds keep", sql, p.held.args, func(scan func(...any) error) error {
+		var class string
+		var day time.Time
+		var n uint64
+		if err := scan(&class, &day, &n); err != nil {
+			return err
+		}
+		kept[class+date(day)] = n
+		return nil
+	})
+	for i := range p.steps {
+		s := &p.steps[i]
+		t := &s.Tenants[0]
+		t.Held = min(kept[s.Class+date(s.Period)], t.Rows)
+		t.Rows -= t.Held
+		s.Held, s.Rows = t.Held, t.Rows
+	}
+	p.steps = slices.DeleteFunc(p.steps, func(s Step) bool { return s.Rows == 0 })
+	return err
+}
+
 // takeOut deletes what an erasure has to take out and is there now, and gives the steps that did something.
-func (r *Retention) takeOut(ctx context.Context, e *Erasure) (done []Step, err error) {
-	const op = "retention: erase"
-	steps, err := r.erasable(ctx, e)
+func (r *Retention) takeOut(ctx context.Context, e *Erasure, progress func(done, total int)) (done []Step, err error) {
+	parts, err := r.erasable(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	for i := range steps {
-		s := &steps[i]
-		held := r.heldOf(s.holds, s.Period)
-		var kept uint64
-		if err := r.oneQuietly(ctx, op, "SELECT count() FROM {db}."+s.Object+" FINAL WHERE "+s.erases+" AND "+held.sql, held.args, &kept); err != nil {
-			return done, err
+	total := 0
+	for _, p := range parts {
+		if err := r.leaveHeld(ctx, p); err != nil {
+			return nil, err
 		}
-		t := &s.Tenants[0]
-		t.Held, t.Rows = kept, t.Rows-min(kept, t.Rows)
-		if s.Held, s.Rows = kept, t.Rows; s.Rows == 0 {
+		total += len(p.steps)
+	}
+	for _, table := range textTables {
+		var of []*erasurePart
+		for _, p := range parts {
+			if p.table == table && len(p.steps) > 0 {
+				of = append(of, p)
+			}
+		}
+		if len(of) == 0 {
 			continue
 		}
-		if err := r.record(ctx, &s.Step, "begun", e.At); err != nil {
+		some, err := r.takeOutOf(ctx, e, table, of, func(n int) { progress(len(done)+n, total) })
+		if err != nil {
 			return done, err
 		}
-		if err := r.hook("erasing " + s.Object); err != nil {
-			return done, err
-		}
-		if err := r.execQuietly(ctx, op, "ALTER TABLE {db}."+s.Object+" DELETE IN PARTITION ID "+quoted(s.partition)+" WHERE "+s.erases+" AND NOT "+held.sql, held.args...); err != nil {
-			return done, err
-		}
-		var left uint64
-		if err := r.oneQuietly(ctx, op, "SELECT count() FROM {db}."+s.Object+" WHERE "+s.erases+" AND NOT "+held.sql, held.args, &left); err != nil {
-			return done, err
-		}
-		if left > 0 {
-			return done, audit.E(op, audit.KindUnavailable, errors.New("rows came while it ran; the next run takes them out"))
-		}
-		if err := r.record(ctx, &s.Step, "done", e.At); err != nil {
-			return done, err
-		}
-		done = append(done, s.Step)
+		done = append(done, some...)
 	}
 	return done, nil
+}
+
+// takeOutOf deletes an erasure's rows of one table by one mutation, however many days they lie in: each mutation makes a new
+// version of every part of the table, so one a day would cost days times parts. DELETE FROM would only hide the rows until
+// parts are merged, and what is erased has to be gone.
+func (r *Retention) takeOutOf(ctx context.Context, e *Erasure, table string, parts []*erasurePart, progress func(done int)) (steps []Step, err error) {
+	const op = "retention: erase"
+	var sql []string
+	var args []any
+	for _, p := range parts {
+		steps = append(steps, p.steps...)
+		sql, args = append(sql, "("+p.rows()+" AND NOT "+p.held.sql+")"), append(args, p.held.args...)
+	}
+	where := strings.Join(sql, " OR ")
+	if err := r.recordAll(ctx, steps, "begun", e.At); err != nil {
+		return nil, err
+	}
+	if err := r.hook("erasing " + table); err != nil {
+		return nil, err
+	}
+	left := func() (n uint64, err error) {
+		err = r.oneQuietly(ctx, op, "SELECT uniqExact(retention_class, event_day) FROM {db}."+table+" WHERE "+where, args, &n)
+		return n, err
+	}
+	err = r.meanwhile(ctx, func(ctx context.Context) error {
+		return r.execQuietly(ctx, op, "ALTER TABLE {db}."+table+" DELETE WHERE "+where, args...)
+	}, func() {
+		if n, err := left(); err == nil {
+			progress(len(steps) - int(min(n, uint64(len(steps)))))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch n, err := left(); {
+	case err != nil:
+		return nil, err
+	case n > 0:
+		return nil, audit.E(op, audit.KindUnavailable, errors.New("rows came while it ran; the next run takes them out"))
+	}
+	progress(len(steps))
+	return steps, r.recordAll(ctx, steps, "done", e.At)
+}
+
+// longest bounds a mutation. Without a bound of its own a statement ends when the server says nothing for five minutes, which
+// it does while it rewrites a large table.
+const longest = 24 * time.Hour
+
+// meanwhile looks again and again while something is done, and gives its error.
+func (r *Retention) meanwhile(ctx context.Context, do func(context.Context) error, look func()) error {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	t := time.NewTicker(r.opt.Poll)
+	defer t.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-t.C:
+			look()
+		}
+	}
 }

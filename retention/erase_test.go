@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/retention"
@@ -46,17 +47,22 @@ func TestErase(t *testing.T) {
 		t.Error("looking changed something")
 	}
 	for _, e := range []retention.Erasure{{Reason: "r", By: "ann"}, {Tenant: "acme", By: "ann"}, {Tenant: "acme", Reason: "two words", By: "ann"}, {Tenant: "acme", Reason: "r"}} {
-		if _, _, err := r.Erase(t.Context(), e, person, func() {}); audit.KindOf(err) != audit.KindInvalid {
+		if _, _, err := r.Erase(t.Context(), e, person, func(int, int) {}, func() {}); audit.KindOf(err) != audit.KindInvalid {
 			t.Errorf("%+v: %v", e, err)
 		}
 	}
 
-	e, out, err := r.Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, person, func() {})
+	done, total := 0, 0
+	e, out, err := r.Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, person, func(n, of int) { done, total = n, of }, func() {})
 	if want := (retention.Erased{Interactions: 2, Texts: 8, Held: 1}); err != nil || out != want {
 		t.Fatalf("erased %+v, %v, want %+v", out, err, want)
 	}
 	if n := w.texts("acme", first, second); n != 0 {
 		t.Errorf("%d texts of the person are left", n)
+	}
+	// Two days, two tables: a mutation a table.
+	if n := w.count("SELECT count() FROM system.mutations WHERE database = '{db}'"); n != 2 || done != 4 || total != 4 {
+		t.Errorf("%d mutations, %d of %d partitions; want 2, and 4 of 4", n, done, total)
 	}
 	if a, b, c := w.texts("acme", held), w.texts("acme", other), w.texts("beta", elsewhere); a != 4 || b != 4 || c != 4 {
 		t.Errorf("texts held %d, of another %d, of another tenant %d; want 4 of each", a, b, c)
@@ -98,7 +104,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("a run with nothing to do: %+v", out)
 	}
 	list, err := r.Erasures(t.Context())
-	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].Reason != "request-1" || list[0].By != "ann" || !list[0].At.Equal(e.At) {
+	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].Reason != "request-1" || list[0].By != "ann" || !list[0].At.Equal(e.At) || e.Done.IsZero() || !list[0].Done.Equal(e.Done) {
 		t.Errorf("erasures %+v, %v", list, err)
 	}
 	if st, err := r.Status(t.Context()); err != nil || st.Erasures != 1 || st.Interrupted != 0 {
@@ -119,7 +125,7 @@ func TestEraseBrokenOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, out, err := r.Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, person, func() {}); err != nil || out != (retention.Erased{Held: 1}) {
+		if _, out, err := r.Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, person, func(int, int) {}, func() {}); err != nil || out != (retention.Erased{Held: 1}) {
 			t.Errorf("held by user: %+v, %v", out, err)
 		}
 		if got := w.text("SELECT command FROM system.mutations WHERE database = '{db}'"); strings.Contains(got, person) {
@@ -135,5 +141,46 @@ func TestEraseBrokenOff(t *testing.T) {
 		if w.run(w.retention(short())); w.texts("acme", mine) != 0 || w.count("SELECT count() FROM {db}.interaction_users FINAL") != 0 {
 			t.Errorf("%s: the next run did not complete it", point)
 		}
+	}
+}
+
+// An erasure is under way until its texts are gone, whoever takes them out.
+func TestErasureIsDoneWhenItIs(t *testing.T) {
+	const person = "person-17"
+	w := newWorld(t)
+	r := w.retention(short())
+	var mine []audit.Record
+	for day := range 3 {
+		mine = append(mine, of(person, w.event("acme", day, 0)))
+	}
+	w.write(mine, nil)
+	w.on(3)
+	for _, hold := range []retention.Hold{ // of a day and a half: each day has holds of its own
+		{Tenant: "acme", From: day0, To: day0.AddDate(0, 0, 1), Reason: "case-1", By: "ann"},
+		{Tenant: "acme", From: day0.AddDate(0, 0, 1), To: day0.AddDate(0, 0, 1).Add(time.Millisecond), Reason: "case-2", By: "ann"},
+	} {
+		if _, _, err := r.Place(t.Context(), hold); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.BreakAt("erasing interaction_users", errors.New("broken off"))
+	if _, _, err := r.Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, person, func(int, int) {}, func() {}); err == nil {
+		t.Fatal("not broken off")
+	}
+	list, err := r.Erasures(t.Context())
+	if err != nil || len(list) != 1 || !list[0].Done.IsZero() {
+		t.Fatalf("broken off: %+v, %v", list, err)
+	}
+	r = w.retention(short())
+	out := w.run(r)
+	if list, err = r.Erasures(t.Context()); err != nil || list[0].Done.IsZero() {
+		t.Errorf("completed: %+v, %v", list, err)
+	}
+	if held, gone := w.texts("acme", mine[0]), w.texts("acme", mine[1:]...); held != 4 || gone != 0 {
+		t.Errorf("%d texts of a held day, %d of the others, after %+v; want 4 and none", held, gone, out)
+	}
+	before := w.text("SELECT toString(max(version)) FROM {db}.erasures")
+	if w.run(r); w.text("SELECT toString(max(version)) FROM {db}.erasures") != before {
+		t.Error("a done erasure was noted again")
 	}
 }

@@ -43,7 +43,7 @@ func (r *Retention) Run(ctx context.Context, progress func(done, total int)) (ou
 		}
 		progress(i+1, len(p.Steps))
 	}
-	erased, err := r.eraseAgain(ctx, &out)
+	erasures, erased, err := r.eraseAgain(ctx, &out, progress)
 	if err != nil {
 		return out, err
 	}
@@ -62,6 +62,11 @@ func (r *Retention) Run(ctx context.Context, progress func(done, total int)) (ou
 	gone.Steps = append(slices.Clip(p.Steps), erased...)
 	if out.Inactive, err = r.offDisk(ctx, &gone, func() { progress(len(p.Steps), len(p.Steps)) }); err != nil {
 		return out, err
+	}
+	if out.Inactive == 0 {
+		if err := r.noteErased(ctx, erasures); err != nil {
+			return out, err
+		}
 	}
 	if out.Detached, err = r.detached(ctx); err != nil {
 		return out, err
@@ -312,6 +317,11 @@ func (r *Retention) keep(ctx context.Context, s *Step, h *Hold, c cond) error {
 
 // record notes a step, a row for each tenant.
 func (r *Retention) record(ctx context.Context, s *Step, state string, at time.Time) error {
+	return r.recordAll(ctx, []Step{*s}, state, at)
+}
+
+// recordAll is record for several steps in one insert.
+func (r *Retention) recordAll(ctx context.Context, steps []Step, state string, at time.Time) error {
 	const op = "retention: record"
 	b, err := r.conn.PrepareBatch(ctx, "INSERT INTO "+r.db+".retention_runs (object, class, period, tenant_id, drop_id, version, action, state, rows, bytes, held, at)")
 	if err != nil {
@@ -322,14 +332,16 @@ func (r *Retention) record(ctx context.Context, s *Step, state string, at time.T
 	if state == "done" {
 		version = 2
 	}
-	for _, t := range s.Tenants {
-		id := audit.DeriveID(s.Object, s.Class, date(s.Period), t.Tenant, fmt.Sprint(t.Rows, t.sum))
-		bytes := uint64(0)
-		if s.Rows > 0 {
-			bytes = uint64(float64(s.Bytes) * float64(t.Rows) / float64(s.Rows))
-		}
-		if err := b.Append(s.Object, s.Class, s.Period, t.Tenant, uuid.UUID(id), version, string(s.Action), state, t.Rows, bytes, t.Held, at.UnixMilli()); err != nil {
-			return chconn.Wrap(op, err)
+	for _, s := range steps {
+		for _, t := range s.Tenants {
+			id := audit.DeriveID(s.Object, s.Class, date(s.Period), t.Tenant, fmt.Sprint(t.Rows, t.sum))
+			bytes := uint64(0)
+			if s.Rows > 0 {
+				bytes = uint64(float64(s.Bytes) * float64(t.Rows) / float64(s.Rows))
+			}
+			if err := b.Append(s.Object, s.Class, s.Period, t.Tenant, uuid.UUID(id), version, string(s.Action), state, t.Rows, bytes, t.Held, at.UnixMilli()); err != nil {
+				return chconn.Wrap(op, err)
+			}
 		}
 	}
 	return chconn.Wrap(op, b.Send())

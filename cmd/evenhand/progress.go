@@ -24,10 +24,16 @@ type progress struct {
 	items atomic.Int64
 }
 
+// onTerminal tells whether a person reads what is written.
+func onTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
 // newProgress takes the size of the input in bytes, 0 when it is not known.
 func newProgress(w io.Writer, size int64, quiet bool) *progress {
 	p := &progress{began: time.Now(), w: w, quiet: quiet, size: size, shown: time.Now()}
-	if f, ok := w.(*os.File); ok && !quiet && isatty.IsTerminal(f.Fd()) {
+	if !quiet && onTerminal(w) {
 		p.pool = mpb.New(mpb.WithOutput(w), mpb.WithWidth(48))
 		rate := decor.Any(func(decor.Statistics) string {
 			n := p.items.Load()

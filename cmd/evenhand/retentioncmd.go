@@ -380,7 +380,7 @@ func (cmd *retainEraseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			return cmd.told(std, "", "would go", out)
 		}
 		waits := false
-		e, out, err := r.Erase(ctx, retention.Erasure{Tenant: cmd.Tenant, Reason: cmd.Reason, By: me(cmd.By)}, cmd.User, func() {
+		e, out, err := r.Erase(ctx, retention.Erasure{Tenant: cmd.Tenant, Reason: cmd.Reason, By: me(cmd.By)}, cmd.User, cmd.progress(std), func() {
 			if !waits && !cmd.JSON {
 				fmt.Fprintln(std.err, "evenhand: the texts are out; waiting until the server has taken the old parts off the disk")
 			}
@@ -391,6 +391,20 @@ func (cmd *retainEraseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		return cmd.told(std, e.ID.String(), "went", out)
 	})
+}
+
+// progress says how far it is: every two seconds on a terminal, every half minute in a log.
+func (cmd *retainEraseCmd) progress(std *stdio) func(done, total int) {
+	every, shown := 30*time.Second, time.Now()
+	if onTerminal(std.err) {
+		every = 2 * time.Second
+	}
+	return func(done, total int) {
+		if time.Since(shown) >= every {
+			shown = time.Now()
+			fmt.Fprintf(std.err, "evenhand: erased in %d of %d partitions, of a table and a day each\n", done, total)
+		}
+	}
 }
 
 func (cmd *retainEraseCmd) told(std *stdio, id, did string, out retention.Erased) error {
@@ -437,9 +451,13 @@ func (cmd *erasuresCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			return printJSON(std.out, out)
 		}
 		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "ERASURE\tTENANT\tREASON\tAT\tBY")
+		fmt.Fprintln(t, "ERASURE\tTENANT\tREASON\tAT\tBY\tSTATE")
 		for _, e := range list {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, inLine(e.Reason), e.At.Format(time.RFC3339), e.By)
+			state := "under way, or broken off: the job retention completes it"
+			if !e.Done.IsZero() {
+				state = "done " + e.Done.Format(time.RFC3339)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, inLine(e.Reason), e.At.Format(time.RFC3339), e.By, state)
 		}
 		return t.Flush()
 	})

@@ -39,6 +39,7 @@ var released = map[string]string{
 	"00028_merges_of_texts.sql":       "e57497c07ccf63f1dd88db6c0e36c13748cdf2db20a28fd96b80edc0e25e2bbe",
 	"00029_breach_people.sql":         "8a9237ea687ab15f9da5f8e8e67a563712d6849093876a7c2216eb34fd191cd7",
 	"00030_seals.sql":                 "15255417f879fa95c2fc6a2b50ae9f6b0710950916d86f16e2540839ddb921be",
+	"00031_erasures_done.sql":         "b904371dc7d1a65f55ff1439b43d7979bad06d810ec48fb70afa6513f1c99d5f",
 }
 
 // A store that has a migration never sees what is edited into it later: its tables would differ from fresh ones for ever.
