@@ -376,9 +376,9 @@ func (cmd *jobsRunCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	defer release()
-	shown := time.Now()
+	shown, seen := time.Now(), onTerminal(std.err)
 	e, err := r.RunNow(ctx, cmd.Name, func(done, total int) {
-		if time.Since(shown) > 2*time.Second {
+		if seen && time.Since(shown) > 2*time.Second {
 			shown = time.Now()
 			fmt.Fprintln(std.err, step(cmd.Name, done, total))
 		}
