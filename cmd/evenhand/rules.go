@@ -155,13 +155,6 @@ func (f packsFlags) report(c *cli, std *stdio, what string, examine func([]*rule
 	if err != nil {
 		return err
 	}
-	if len(packs) == 0 {
-		key := "--dir"
-		if f.Dir == "" {
-			key = "rules.dir"
-		}
-		return &settingsError{fmt.Errorf("%s: %s holds no packs: no *.yaml in it or in its folder packs", key, dir)}
-	}
 	faults := examine(packs)
 	if dir != "" { // it is or may become rules.dir, and ids are unique there
 		shipped, err := shippedPacks()

@@ -64,27 +64,3 @@ func TestASkeletonMakesItsFolder(t *testing.T) {
 	write(t, file, "")
 	command(t, "", "rules", "new", "--ground", "age", "--dir", file).says(t, 2, "", "--dir: ")
 }
-
-// What lint would refuse is not written, and a folder without packs is a wrong one.
-func TestRulesNeedATagAndPacks(t *testing.T) {
-	for tag, ok := range map[string]bool{"pt-br": true, "yue": true, "xx-YY-bad_": false, "pt-BR": false, "": false, "german": false, "../de": false} {
-		dir := filepath.Join(t.TempDir(), "packs")
-		r := command(t, "", "rules", "new", "--ground", "age", "--language", tag, "--dir", dir)
-		if !ok {
-			r.says(t, 2, "", "--language: ")
-			if _, err := os.Stat(dir); err == nil {
-				t.Errorf("%q: a folder was made", tag)
-			}
-			continue
-		}
-		r.says(t, 0, dir, "")
-		if r := command(t, "", "rules", "lint", "--dir", dir); strings.Contains(r.out, "want charter.") || r.code == 2 {
-			t.Errorf("%q: %+v", tag, r)
-		}
-	}
-	dir := t.TempDir()
-	for _, cmd := range []string{"lint", "test"} {
-		command(t, "", "rules", cmd, "--dir", dir).says(t, 2, "", "--dir: "+dir+" holds no packs")
-		command(t, "", "rules", cmd, "--set", "rules.dir="+dir).says(t, 2, "", "rules.dir: "+dir+" holds no packs")
-	}
-}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,7 +17,7 @@ import (
 
 type rulesNewCmd struct {
 	Ground   string `help:"Ground of the pack, such as sex." required:"" placeholder:"GROUND"`
-	Language string `help:"Language as a BCP 47 tag in small letters." default:"en" placeholder:"TAG"`
+	Language string `help:"Language as a BCP 47 tag." default:"en" placeholder:"TAG"`
 	Dir      string `help:"Folder to write to; made when it is absent." default:"." type:"path" placeholder:"DIR"`
 }
 
@@ -30,17 +29,11 @@ Example:
   evenhand rules new --ground age --language de --dir packs`
 }
 
-// packLanguage is a tag that may stand in the id of a pack, which has no capitals.
-var packLanguage = regexp.MustCompile(`^[a-z]{2,3}(-[a-z0-9]{1,8}){0,3}$`)
-
 // Run writes the skeleton of a pack.
 func (cmd *rulesNewCmd) Run(std *stdio) error {
 	g := audit.Ground(cmd.Ground)
 	if !slices.Contains(audit.Grounds, g) {
 		return &settingsError{fmt.Errorf("--ground: %q is not one of %v", cmd.Ground, audit.Grounds)}
-	}
-	if !packLanguage.MatchString(cmd.Language) {
-		return &settingsError{fmt.Errorf("--language: %q is no BCP 47 tag in small letters, such as de or pt-br", cmd.Language)}
 	}
 	packs, err := rules.Load(bias.Packs())
 	if err != nil {
