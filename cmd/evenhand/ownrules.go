@@ -26,8 +26,8 @@ func (r rulesSettings) validate() error {
 	return nil
 }
 
-// load reads the packs of rules.dir, none where that is not set. They keep what shipped packs keep, and share
-// no id with those.
+// load reads the packs of rules.dir, none where that is not set. They keep what shipped packs keep, share no id with those, and have
+// the guards, lists and classes that shipped packs of their language have in common.
 func (r rulesSettings) load(shipped []*rules.Pack) ([]*rules.Pack, error) {
 	if r.Dir == "" {
 		return nil, nil
@@ -35,7 +35,7 @@ func (r rulesSettings) load(shipped []*rules.Pack) ([]*rules.Pack, error) {
 	if err := r.readable(); err != nil {
 		return nil, err
 	}
-	own, err := rules.Load(os.DirFS(r.Dir))
+	own, err := rules.Load(os.DirFS(r.Dir), shipped...)
 	if faults := rules.Faults(err); len(faults) > 0 {
 		return nil, &settingsError{&packFaults{r.Dir, faults}}
 	}

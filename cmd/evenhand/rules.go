@@ -29,10 +29,11 @@ type packsFlags struct {
 }
 
 func (f packsFlags) load() ([]*rules.Pack, error) {
-	if f.Dir != "" {
-		return rules.Load(os.DirFS(f.Dir))
+	shipped, err := shippedPacks()
+	if err != nil || f.Dir == "" {
+		return shipped, err
 	}
-	return shippedPacks()
+	return rules.Load(os.DirFS(f.Dir), shipped...)
 }
 
 // inForce loads the packs of --dir, or the shipped ones and those of the settings' rules.dir: own are the latter.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/evenhand/evenhand/detectors/rules"
 )
 
 // A pack of one's own with an id that a shipped one has is refused at the start in words, and by lint and test, to which the start sends.
@@ -63,4 +65,33 @@ func TestASkeletonMakesItsFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
 	command(t, "", "rules", "new", "--ground", "age", "--dir", file).says(t, 2, "", "--dir: ")
+}
+
+// A pack of one's own has the guards of its language without a file beside it: what is quoted or countered is no hit.
+func TestShippedGuardsHoldForOwnPacks(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "own.yaml"), ownPack("2026.11.1", "digital native", "We want a digital native."))
+	shipped, err := shippedPacks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := (rulesSettings{Dir: dir}).load(shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scales, err := rules.NewScales(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, hit := range map[string]bool{
+		"We are looking for a digital native.":                               true,
+		"The recruiter said that we are looking for a digital native.":       false,
+		"It would be wrong to say that we are looking for a digital native.": false,
+		"It is a stereotype that a digital native learns faster.":            false,
+	} {
+		if got := len(scales.Add(text, hit, "")) > 0; got != hit {
+			t.Errorf("%q: hit %v, want %v", text, got, hit)
+		}
+	}
+	command(t, "", "rules", "explain", "age.own.word", "--set", "rules.dir="+dir).says(t, 0, "Nor when its sentence matches one of the pack's ", "")
 }

@@ -56,7 +56,7 @@ func (t *tally) add(biased, fired bool) {
 func (cmd *rulesPruneCmd) Run(std *stdio) error {
 	packs, err := rules.Load(bias.Packs())
 	if cmd.Dir != "" {
-		packs, err = rules.Load(os.DirFS(cmd.Dir))
+		packs, err = cmd.load()
 	}
 	if err != nil {
 		return err

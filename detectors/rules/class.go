@@ -2,10 +2,13 @@ package rules
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -19,6 +22,9 @@ import (
 // Its lists may be named by every pack; a pack's own list of the same name is a fault, so that a name
 // means one thing. Its guards hold for all rules.
 //
+// Packs that are loaded beside others share what those have in common, too. There a name of their own wins: a list or class of
+// theirs stands in the place of the other's, and guards are added.
+//
 // Packs of a ground, and the common lists, may also name the lists of the identity lexicon, which hold
 // the terms of the pack's ground: see [identity.Lexicon.Lists].
 type Common struct {
@@ -27,6 +33,32 @@ type Common struct {
 	Lists   map[string][]string `yaml:"lists,omitempty"`
 	Unless  []string            `yaml:"unless,omitempty"`
 	Classes map[string]*Class   `yaml:"classes,omitempty"`
+
+	beside map[string][]string // lists of the other packs, whose names are free
+}
+
+// over gives what packs share that have c, nil for nothing, and are loaded beside those that have other.
+func (c *Common) over(other *Common) *Common {
+	if c == nil {
+		c = &Common{}
+	}
+	if c.beside != nil {
+		return c // of an earlier pack beside
+	}
+	both := &Common{
+		ID: other.ID, Version: cmp.Or(c.Version, other.Version), Lists: c.Lists, beside: other.Lists,
+		Unless: slices.Clone(other.Unless), Classes: maps.Clone(other.Classes),
+	}
+	for _, u := range c.Unless {
+		if !slices.Contains(both.Unless, u) {
+			both.Unless = append(both.Unless, u)
+		}
+	}
+	if both.Classes == nil {
+		both.Classes = map[string]*Class{}
+	}
+	maps.Copy(both.Classes, c.Classes)
+	return both
 }
 
 // Class is a kind of statement that may be made about people of any ground, such as "calls a group
@@ -103,10 +135,17 @@ func allLists(p *Pack, where string) (map[string][]string, []Fault) {
 			all[name] = list
 		}
 	}
-	if p.Common != nil {
-		add(p.Common.Lists)
+	if p.Common == nil {
+		add(p.Lists)
+		return all, faults
 	}
+	add(p.Common.Lists)
 	add(p.Lists)
+	for name, list := range p.Common.beside {
+		if _, own := all[name]; !own {
+			all[name] = list
+		}
+	}
 	return all, faults
 }
 

@@ -155,3 +155,43 @@ func TestSkeleton(t *testing.T) {
 		}
 	}
 }
+
+// Packs that are loaded beside others have their guards, lists and classes. Names of their own win, and guards are added.
+func TestPacksBesideOthersShareWhatThoseShare(t *testing.T) {
+	shipped, err := loadBoth(commonFile, classPack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := strings.NewReplacer("charter.religion.en", "charter.religion.own.en", "religion.", "religion.own.", "religion.own.own.en", "religion.own.en").Replace(classPack)
+	ownCommon := "common: charter.en\nversion: \"2026.11.2\"\nlists: {idle: [asleep]}\nunless: ['\\bnever\\b']\n"
+	for _, tc := range []struct {
+		name, common, pack string
+		finds, silent      string
+	}{
+		{"guards and classes", "", own, "Jews are lazy.", "It is a myth that Jews are lazy."},
+		{"a common file adds a guard", ownCommon, own, "Jews are asleep.", "Jews are never asleep, Jews are asleep."},
+		{"and keeps the others'", ownCommon, own, "Jews are asleep.", "It is a myth that Jews are asleep."},
+		{"a list of that name", ownCommon, own, "Jews are asleep.", "Jews are lazy."},
+		{"a list of the pack", "", strings.Replace(own, "rules:", "lists: {idle: [drowsy]}\nrules:", 1), "Jews are drowsy.", "Jews are lazy."},
+	} {
+		files := fstest.MapFS{"own.yaml": {Data: []byte(tc.pack)}}
+		if tc.common != "" {
+			files["common.en.yaml"] = &fstest.MapFile{Data: []byte(tc.common)}
+		}
+		packs, err := Load(files, shipped...)
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		scales, err := NewScales(packs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(scales.Add(tc.finds, true, "")) == 0 || len(scales.Add(tc.silent, false, "")) > 0 {
+			t.Errorf("%s: %q is not found, or %q is", tc.name, tc.finds, tc.silent)
+		}
+	}
+	if _, err := Load(fstest.MapFS{"own.yaml": {Data: []byte(own)}}); err == nil || !strings.Contains(err.Error(), "there is no class") {
+		t.Errorf("alone: %v", err)
+	}
+}

@@ -55,7 +55,10 @@ func Join(faults []Fault) error {
 // Load reads every *.yaml at the root of fsys and in its folder packs, in order of names, expands
 // lists, compiles guards and fills what [Rule] marks as filled. Rule ids are unique over all packs.
 // It reports every fault at once, as a joined error of [Fault] values of kind invalid.
-func Load(fsys fs.FS) ([]*Pack, error) {
+//
+// What beside have in common holds for packs of their family and language, too, see [Common]: so packs of an operator's own
+// have the guards of the shipped ones.
+func Load(fsys fs.FS, beside ...*Pack) ([]*Pack, error) {
 	var names []string
 	for _, glob := range []string{"*.yaml", "packs/*.yaml"} {
 		found, err := fs.Glob(fsys, glob)
@@ -65,6 +68,11 @@ func Load(fsys fs.FS) ([]*Pack, error) {
 		names = append(names, found...)
 	}
 	common, faults := loadCommon(fsys, names)
+	for _, p := range beside {
+		if p.Common != nil {
+			common[p.Common.ID] = common[p.Common.ID].over(p.Common)
+		}
+	}
 	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(path.Base(name), commonPrefix) })
 	loaded, wrong := make([]*Pack, len(names)), make([][]Fault, len(names))
 	var files errgroup.Group
