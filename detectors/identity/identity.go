@@ -6,7 +6,10 @@
 package identity
 
 import (
+	"bytes"
 	"embed"
+	"errors"
+	"fmt"
 	"io/fs"
 	"regexp"
 	"slices"
@@ -100,11 +103,38 @@ func load() map[string]*Lexicon {
 		if err != nil {
 			continue
 		}
-		if l, err := parse(raw); err == nil {
-			all[strings.Split(name, ".")[1]] = l
+		language := strings.Split(name, ".")[1]
+		if l, err := Parse(raw, language); err == nil {
+			all[language] = l
 		}
 	}
 	return all
+}
+
+// faults tells what is wrong with a file that could be decoded.
+func (f *file) faults(language string) error {
+	var errs []error
+	if f.Language != language {
+		errs = append(errs, fmt.Errorf("language: %q, but the file's name says %q", f.Language, language))
+	}
+	if f.Version == "" {
+		errs = append(errs, errors.New("version: is missing"))
+	}
+	if len(f.Persons[Plural]) == 0 || len(f.Persons[Singular]) == 0 {
+		errs = append(errs, errors.New("persons: want plural and singular, the nouns for people"))
+	}
+	if len(f.Sections) == 0 {
+		errs = append(errs, errors.New("sections: there must be at least one"))
+	}
+	for i, s := range f.Sections {
+		if !slices.Contains(audit.Grounds, s.Ground) {
+			errs = append(errs, fmt.Errorf("sections[%d].ground: %q is not one of %v", i, s.Ground, audit.Grounds))
+		}
+		if !slices.Contains([]Mark{"", Neutral, Reclaimed, Outdated, Slur}, s.Mark) {
+			errs = append(errs, fmt.Errorf("sections[%d].mark: %q is not one of %v", i, s.Mark, []Mark{Neutral, Reclaimed, Outdated, Slur}))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // germanEndings are those of an adjective; the bare form is for the predicate ("ist schwul").
@@ -113,10 +143,17 @@ var germanEndings = []string{"e", "en", "er", "es", "em", ""}
 // germanDative is a plural of one word that takes n: "mit Ausländern", "bei Schwarzen".
 var germanDative = regexp.MustCompile(`^\S*(?:e|el|er)$`)
 
-func parse(raw []byte) (*Lexicon, error) {
+// Parse makes a lexicon of the YAML of a file for a language. What is wrong with it is named all at once, by section and without terms.
+func Parse(raw []byte, language string) (*Lexicon, error) {
+	const op = "identity: parse"
 	var f file
-	if err := yaml.Unmarshal(raw, &f); err != nil {
-		return nil, audit.E("identity: parse", audit.KindInvalid, err)
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	if err := dec.Decode(&f); err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
+	}
+	if err := f.faults(language); err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
 	}
 	l := &Lexicon{version: f.Version, persons: f.Persons, homonyms: f.Homonyms}
 	seen := map[Term]bool{}

@@ -41,7 +41,7 @@ func TestLoad(t *testing.T) {
 	if err != nil || len(names) != len(lexicons) {
 		t.Errorf("%v, %d lexicons: %v", names, len(lexicons), err)
 	}
-	if _, err := parse([]byte("sections: 1")); audit.KindOf(err) != audit.KindInvalid {
+	if _, err := Parse([]byte("sections: 1"), "en"); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("a broken file: %v", err)
 	}
 }

@@ -114,6 +114,30 @@ func loadCommon(fsys fs.FS, names []string) (map[string]*Common, []Fault) {
 	return all, faults
 }
 
+const lexiconPrefix = "terms."
+
+// loadLexicons reads the lexicons, by language: terms.<language>.yaml, which stands in the place of the program's.
+func loadLexicons(fsys fs.FS, names []string) (map[string]*identity.Lexicon, []Fault) {
+	all := map[string]*identity.Lexicon{}
+	var faults []Fault
+	for _, name := range names {
+		language, is := strings.CutPrefix(path.Base(name), lexiconPrefix)
+		if !is {
+			continue
+		}
+		language = strings.TrimSuffix(language, ".yaml")
+		raw, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			faults = append(faults, Fault{Where: name, Problem: err.Error()})
+			continue
+		}
+		if all[language], err = identity.Parse(raw, language); err != nil {
+			faults = append(faults, yamlFaults(name, err)...)
+		}
+	}
+	return all, faults
+}
+
 // commonOf gives the common file of a pack: that of its family and language.
 func commonOf(p *Pack, all map[string]*Common) *Common {
 	family, _, _ := strings.Cut(p.ID, ".")
@@ -123,8 +147,8 @@ func commonOf(p *Pack, all map[string]*Common) *Common {
 // allLists gives the lists that a pack's patterns may name: its own, the common ones, the lexicon's.
 func allLists(p *Pack, where string) (map[string][]string, []Fault) {
 	all := map[string][]string{}
-	if l := identity.In(p.Language); l != nil && p.Ground != "" {
-		all = l.Lists(p.Ground)
+	if p.lexicon != nil && p.Ground != "" {
+		all = p.lexicon.Lists(p.Ground)
 	}
 	var faults []Fault
 	add := func(lists map[string][]string) {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/identity"
 	"github.com/evenhand/evenhand/detectors/normal"
 	"github.com/evenhand/evenhand/detectors/rules/check"
 )
@@ -59,27 +60,27 @@ func Join(faults []Fault) error {
 // What beside have in common holds for packs of their family and language, too, see [Common]: so packs of an operator's own
 // have the guards of the shipped ones.
 func Load(fsys fs.FS, beside ...*Pack) ([]*Pack, error) {
-	var names []string
-	for _, glob := range []string{"*.yaml", "packs/*.yaml"} {
-		found, err := fs.Glob(fsys, glob)
-		if err != nil {
-			return nil, audit.E("rules: load", audit.KindInternal, err)
-		}
-		names = append(names, found...)
+	names, err := packFiles(fsys)
+	if err != nil {
+		return nil, err
 	}
 	common, faults := loadCommon(fsys, names)
+	lexicons, more := loadLexicons(fsys, names)
+	faults = append(faults, more...)
 	for _, p := range beside {
 		if p.Common != nil {
 			common[p.Common.ID] = common[p.Common.ID].over(p.Common)
 		}
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(path.Base(name), commonPrefix) })
+	names = slices.DeleteFunc(names, func(name string) bool {
+		return strings.HasPrefix(path.Base(name), commonPrefix) || strings.HasPrefix(path.Base(name), lexiconPrefix)
+	})
 	loaded, wrong := make([]*Pack, len(names)), make([][]Fault, len(names))
 	var files errgroup.Group
 	files.SetLimit(runtime.GOMAXPROCS(0))
 	var s sound
 	for i, name := range names {
-		files.Go(func() error { loaded[i], wrong[i] = loadFile(fsys, name, common, &s); return nil })
+		files.Go(func() error { loaded[i], wrong[i] = loadFile(fsys, name, common, lexicons, &s); return nil })
 	}
 	_ = files.Wait()
 	var packs []*Pack
@@ -97,7 +98,19 @@ func Load(fsys fs.FS, beside ...*Pack) ([]*Pack, error) {
 	return packs, nil
 }
 
-func loadFile(fsys fs.FS, name string, common map[string]*Common, s *sound) (*Pack, []Fault) {
+// packFiles are the files of a folder that Load reads.
+func packFiles(fsys fs.FS) (names []string, err error) {
+	for _, glob := range []string{"*.yaml", "packs/*.yaml"} {
+		found, err := fs.Glob(fsys, glob)
+		if err != nil {
+			return nil, audit.E("rules: load", audit.KindInternal, err)
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+func loadFile(fsys fs.FS, name string, common map[string]*Common, lexicons map[string]*identity.Lexicon, s *sound) (*Pack, []Fault) {
 	raw, err := fs.ReadFile(fsys, name)
 	if err != nil {
 		return nil, []Fault{{Where: name, Problem: err.Error()}}
@@ -111,7 +124,7 @@ func loadFile(fsys fs.FS, name string, common map[string]*Common, s *sound) (*Pa
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, []Fault{{Where: name, Problem: "more than one YAML document in the file; make one file of each"}}
 	}
-	pack.Common = commonOf(pack, common)
+	pack.Common, pack.lexicon = commonOf(pack, common), lexicons[pack.Language]
 	return pack, fill(pack, name, s)
 }
 
@@ -126,15 +139,21 @@ func repeated(pack *Pack, name string, seen map[string]string) (faults []Fault) 
 	return faults
 }
 
-// yamlFaults makes one fault of each complaint of the decoder.
-func yamlFaults(name string, err error) []Fault {
+// yamlFaults makes one fault of each complaint of the decoder, or of a file's reader.
+func yamlFaults(name string, err error) (faults []Fault) {
 	var list *yaml.TypeError
-	if !errors.As(err, &list) {
-		return []Fault{{Where: name, Problem: err.Error()}}
-	}
-	faults := make([]Fault, len(list.Errors))
-	for i, e := range list.Errors {
-		faults[i] = Fault{Where: name, Problem: fmt.Sprint(e)}
+	var joined interface{ Unwrap() []error }
+	switch {
+	case errors.As(err, &list):
+		for _, e := range list.Errors {
+			faults = append(faults, Fault{Where: name, Problem: fmt.Sprint(e)})
+		}
+	case errors.As(err, &joined):
+		for _, e := range joined.Unwrap() {
+			faults = append(faults, Fault{Where: name, Problem: e.Error()})
+		}
+	default:
+		faults = []Fault{{Where: name, Problem: err.Error()}}
 	}
 	return faults
 }
@@ -161,6 +180,9 @@ func Fill(p *Pack, where string) error {
 func fill(p *Pack, where string, s *sound) []Fault {
 	faults := packFaults(p, where)
 	p.Rules = expandTerms(p.Rules)
+	if p.lexicon == nil {
+		p.lexicon = identity.In(p.Language)
+	}
 	named, more := allLists(p, where)
 	faults = append(faults, more...)
 	lists, more := expandLists(named, where, s)

@@ -16,6 +16,7 @@ import (
 	"regexp"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/identity"
 )
 
 // Pack is one YAML file. Exactly one of Ground, Category, Wording, Gate and PII is set.
@@ -48,6 +49,8 @@ type Pack struct {
 
 	Common *Common `yaml:"-" json:"-"` // of its family and language, nil if there is none; filled by Load
 	guards *guards // of all rules; filled by Load
+
+	lexicon *identity.Lexicon // of the language, nil if there is none; filled by Load
 }
 
 // Rule is one rule. After Load, the fields under "filled" are set.

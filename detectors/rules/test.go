@@ -52,38 +52,50 @@ func testSentences(p *Pack, scales *Scales) (faults []Fault) {
 	return faults
 }
 
-// testTerms leaves Where of the faults to its caller.
+// testTerms gives a fault for each rule that fires on bare terms, and leaves its Where to the caller.
 func testTerms(p *Pack, scales *Scales) (faults []Fault) {
+	on := map[string][]string{} // rule -> terms
 	for _, term := range bareTerms(p) {
 		// In the middle of a sentence, and alone.
 		_, fired := scales.rulesOn("They wrote about " + term + " yesterday.\n" + term)
 		for _, f := range fired {
-			if !f.rule.Abusive {
-				faults = append(faults, Fault{Rule: f.rule.ID, Field: "patterns", Problem: fmt.Sprintf("fires on the bare term %q", term)})
+			if !f.rule.Abusive && !slices.Contains(on[f.rule.ID], term) {
+				on[f.rule.ID] = append(on[f.rule.ID], term)
 			}
 		}
+	}
+	for _, r := range p.Rules {
+		terms := on[r.ID]
+		if len(terms) == 0 {
+			continue
+		}
+		problem := fmt.Sprintf("fires on the bare term %q", terms[0])
+		if len(terms) > 1 {
+			problem += fmt.Sprintf(" and %d more", len(terms)-1)
+		}
+		faults = append(faults, Fault{Rule: r.ID, Field: "patterns", Problem: problem + "; a word for people says nothing about them"})
 	}
 	return faults
 }
 
-// bareTerms lists the terms of a ground's pack: those of the lexicon, and plain list items of one or two words. Longer items
+// bareTerms lists the terms of a ground's pack: plain list items of one or two words, and those of the lexicon. Longer items
 // are phrases that may well be the whole of a pattern.
 func bareTerms(p *Pack) []string {
 	if p.Ground == "" {
 		return nil
 	}
 	var terms []string
-	if l := identity.In(p.Language); l != nil {
-		for _, t := range l.Terms(p.Ground) {
-			if t.Mark != identity.Slur && t.Form != identity.Basis { // a slur may well be all that a rule needs
-				terms = append(terms, t.Text)
-			}
-		}
-	}
 	for _, name := range slices.Sorted(maps.Keys(p.Lists)) {
 		for _, item := range p.Lists[name] {
 			if !strings.HasPrefix(item, "re:") && len(strings.Fields(item)) <= 2 {
 				terms = append(terms, item)
+			}
+		}
+	}
+	if l := p.lexicon; l != nil {
+		for _, t := range l.Terms(p.Ground) {
+			if t.Mark != identity.Slur && t.Form != identity.Basis { // a slur may well be all that a rule needs
+				terms = append(terms, t.Text)
 			}
 		}
 	}
