@@ -136,22 +136,73 @@ rules:
 	}
 }
 
-// TestSkeleton holds that a new pack is sound as it is written, with and without classes.
+// TestSkeleton holds that a new pack loads and passes its sentences as it is written, that lint names what is to be filled in, and
+// nothing once that is done.
 func TestSkeleton(t *testing.T) {
-	packs, err := loadBoth(commonFile, classPack)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, files := range map[string]fstest.MapFS{
-		"classes": {"common.en.yaml": {Data: []byte(commonFile)}, "age.en.yaml": {Data: []byte(Skeleton(audit.Age, "en", packs[0].Common))}},
-		"alone":   {"age.de.yaml": {Data: []byte(Skeleton(audit.Age, "de", nil))}},
+	for name, tc := range map[string]struct {
+		draft Draft
+		left  int
+	}{
+		"classes": {Draft{Ground: audit.Age, Language: "en", Classes: []string{"laziness"}}, 7},
+		"alone":   {Draft{Ground: audit.Age, Language: "de"}, 7},
+		"own":     {Draft{Ground: audit.Age, Language: "de", Own: true}, 7},
+		"safety":  {Draft{Category: "violence", Language: "sv"}, 7},
+		"wording": {Draft{Wording: "job_advert_wording", Language: "en", Own: true}, 7},
 	} {
-		made, err := Load(files)
+		files := func(text string) fstest.MapFS {
+			return fstest.MapFS{"common.en.yaml": {Data: []byte(commonFile)}, "new.yaml": {Data: []byte(text)}}
+		}
+		text := Skeleton(tc.draft)
+		made, err := Load(files(text))
 		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, f := range Test(made) {
+			t.Errorf("%s: %v", name, f)
+		}
+		left := Lint(made)
+		for _, f := range left {
+			if f.Problem != "is still the skeleton's" {
+				t.Errorf("%s: %v", name, f)
+			}
+		}
+		if len(left) != tc.left || made[0].ID != tc.draft.PackID() {
+			t.Errorf("%s: %s %v", name, made[0].ID, left)
+		}
+		text = strings.NewReplacer("people of the ground", "old hands", "People of the ground", "Old hands", "the words of the rule", "old hands", "The words of the rule", "Old hands",
+			anyDescription, "d", anyRationale, "r", anySource, "s", anyRule, ".one").Replace(text)
+		if made, err = Load(files(text)); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, f := range append(Lint(made), Test(made)...) {
 			t.Errorf("%s: %v", name, f)
+		}
+	}
+}
+
+// A folder may hold the lexicon of a language; a broken one is named.
+func TestLexiconOfAFolder(t *testing.T) {
+	const lexicon = "language: sv\nversion: \"1\"\npersons: {plural: [personer], singular: [person]}\nsections: [{ground: religion, plural: [muslimer, judar]}]\n"
+	common := strings.NewReplacer("charter.en", "charter.sv", "'re:{id_adjective} {id_people}'", "alla").Replace(commonFile)
+	pack := Skeleton(Draft{Ground: audit.Religion, Language: "sv", Classes: []string{"laziness"}})
+	load := func(lexicon string) ([]*Pack, error) {
+		return Load(fstest.MapFS{"terms.sv.yaml": {Data: []byte(lexicon)}, "common.sv.yaml": {Data: []byte(common)}, "religion.sv.yaml": {Data: []byte(pack)}})
+	}
+	packs, err := load(lexicon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := packs[0].Rules[0].Match[0]; got != "Muslimer are lazy." || len(Test(packs)) > 0 {
+		t.Errorf("%q %v", got, Test(packs))
+	}
+	for name, tc := range map[string]struct{ old, new, want string }{
+		"another key":    {"sections:", "grounds:", "terms.sv.yaml: line 4: field grounds not found"},
+		"another ground": {"ground: religion", "ground: height", `terms.sv.yaml: sections[0].ground: "height" is not one of`},
+		"no persons":     {"persons: {plural: [personer], singular: [person]}\n", "", "terms.sv.yaml: persons: want plural and singular"},
+		"other language": {"language: sv", "language: se", `terms.sv.yaml: language: "se", but the file's name says "sv"`},
+	} {
+		if _, err := load(strings.Replace(lexicon, tc.old, tc.new, 1)); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/text/language"
+
 	"github.com/evenhand/evenhand/audit"
 )
 
@@ -23,6 +25,10 @@ func Lint(packs []*Pack) []Fault {
 	var faults []Fault
 	for _, p := range packs {
 		faults = append(faults, lintPack(p)...)
+		for _, f := range lintFilled(p) {
+			f.Where = p.ID
+			faults = append(faults, f)
+		}
 		for _, r := range p.Rules {
 			for _, f := range lintRule(p, r) {
 				f.Where, f.Rule = p.ID, r.ID
@@ -45,7 +51,9 @@ func lintPack(p *Pack) (faults []Fault) {
 	case p.PII:
 		family, member = "pii.", ""
 	}
-	if !idForm.MatchString(p.ID) || !strings.HasPrefix(p.ID, family+member) || !strings.HasSuffix(p.ID, "."+p.Language) {
+	if problem := LanguageProblem(p.Language); problem != "" { // the id ends with it; one fault of the two is enough
+		faults = append(faults, Fault{p.ID, "", "language", problem})
+	} else if !idForm.MatchString(p.ID) || !strings.HasPrefix(p.ID, family+member) || !strings.HasSuffix(p.ID, "."+p.Language) {
 		faults = append(faults, Fault{p.ID, "", "pack", fmt.Sprintf("want %s%s….%s", family, member, p.Language)})
 	}
 	if !versionForm.MatchString(p.Version) {
@@ -54,7 +62,23 @@ func lintPack(p *Pack) (faults []Fault) {
 	if p.Title == "" {
 		faults = append(faults, Fault{p.ID, "", "title", "is missing"})
 	}
+	for i, u := range p.Unless {
+		if looseBrace(u) {
+			faults = append(faults, Fault{p.ID, "", index("unless", i), loose})
+		}
+	}
 	return faults
+}
+
+// LanguageProblem says what is wrong with the language of a pack; "" when nothing is.
+func LanguageProblem(tag string) string {
+	switch t, err := language.Parse(tag); {
+	case err != nil:
+		return fmt.Sprintf("%q is no BCP 47 tag; want one such as en, de or sv", tag)
+	case t.String() != tag:
+		return fmt.Sprintf("%q: want %s", tag, t)
+	}
+	return ""
 }
 
 // lintRule leaves Where and Rule of the faults to its caller.
@@ -106,12 +130,37 @@ func lintRule(p *Pack, r *Rule) (faults []Fault) {
 	if len(r.NoMatch) < 2 {
 		add("no_match", "want at least two sentences")
 	}
+	for _, part := range []struct {
+		field    string
+		patterns []string
+	}{{"patterns", r.Patterns}, {"unless", r.Unless}, {"unless_here", r.UnlessHere}} {
+		for i, pattern := range part.patterns {
+			if looseBrace(pattern) {
+				add(index(part.field, i), "%s", loose)
+			}
+		}
+	}
 	for i, pattern := range r.Expanded {
 		if problem := patternProblem(pattern); problem != "" {
 			add(index("patterns", i), "%s", problem)
 		}
 	}
 	return faults
+}
+
+const loose = `has a brace that is neither a list, such as {job}, nor a count, such as {2,3}; write \{ for the sign itself`
+
+// other are braces with a meaning: lists, counts, classes and numbers of characters.
+var other = regexp.MustCompile(`\\[pPx]\{\^?\w+\}|` + counted.String() + `|\{[a-z_][a-z0-9_]*\}`)
+
+// looseBrace tells whether a pattern has a brace that RE2 takes for the sign.
+func looseBrace(pattern string) (is bool) {
+	rest := other.ReplaceAllString(pattern, "x")
+	outside(rest, func(i, _ int) bool {
+		is = rest[i] == '{' || rest[i] == '}'
+		return !is
+	})
+	return is
 }
 
 func patternProblem(pattern string) string {

@@ -166,6 +166,9 @@ func TestLint(t *testing.T) {
 		{"open gap", pattern(`women.*lead`), "unbounded gap"},
 		{"open negated class", pattern(`women[^.]+lead`), "unbounded gap"},
 		{"open counted gap", pattern(`women(?:.){3,}lead`), "unbounded gap"},
+		{"open brace", pattern(`\btwenty-something {`), "patterns[0]: has a brace that is neither a list"},
+		{"brace in a guard", edit(`\bsaid\b`, `\bsaid}`), "unless[0]: has a brace"},
+		{"no tag", edit("language: en", "language: english"), `charter.sex.en:language: "english" is no BCP 47 tag`},
 		{"too long", pattern(strings.Repeat("abcd|", 8000) + "x"), "at most 32768"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -175,7 +178,7 @@ func TestLint(t *testing.T) {
 			}
 		})
 	}
-	for _, fine := range []string{`women.{0,40}lead`, `women\s+\w+`, `\bx+\b`} {
+	for _, fine := range []string{`women.{0,40}lead`, `women\s+\w+`, `\bx+\b`, `a\{b[{}]\p{Greek}\x{e9}\pL{2}{women}{3}x{1,}`} {
 		if err := Join(Lint(load(t, pattern(fine)))); err != nil {
 			t.Errorf("%s: %v", fine, err)
 		}
