@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,4 +96,75 @@ func TestShippedGuardsHoldForOwnPacks(t *testing.T) {
 		}
 	}
 	command(t, "", "rules", "explain", "age.own.word", "--set", "rules.dir="+dir).says(t, 0, "Nor when its sentence matches one of the pack's ", "")
+}
+
+// A skeleton of a shipped language doubles no shipped class; what a folder shares makes its rules; flags that name nothing are refused.
+func TestNewPacks(t *testing.T) {
+	dir := t.TempDir()
+	made := func(name string, args ...string) string {
+		t.Helper()
+		command(t, "", append([]string{"rules", "new", "--dir", dir}, args...)...).says(t, 0, filepath.Join(dir, name)+"\n", "")
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if s := made("age.en.yaml", "--ground", "age"); strings.Contains(s, "class:") || strings.Count(s, "- id:") != 1 {
+		t.Error(s)
+	}
+	if s := made("violence.en.yaml", "--category", "violence"); !strings.Contains(s, "\npack: safety.violence.own.en\n") || !strings.Contains(s, "\ncategory: violence\n") {
+		t.Error(s)
+	}
+	if s := made("idiom.de.yaml", "--wording", "idiom", "--language", "de"); !strings.Contains(s, "\npack: idiom.de\n") {
+		t.Error(s)
+	}
+	write(t, filepath.Join(dir, "common.sv.yaml"), "common: charter.sv\nversion: \"2026.11.1\"\nclasses:\n  lat: {description: d, rationale: r, source: s, patterns: ['\\b{id_plural} är lata\\b'], match: ['{id_plural} är lata.'], no_match: ['{id_plural} är här.']}\n")
+	r := command(t, "", "rules", "new", "--dir", dir, "--ground", "age", "--language", "sv")
+	r.says(t, 0, "age.sv.yaml\n", "no lexicon of sv has terms of age: add them to terms.sv.yaml")
+	write(t, filepath.Join(dir, "terms.sv.yaml"), "language: sv\nversion: \"1\"\npersons: {plural: [personer], singular: [person]}\nsections: [{ground: religion, plural: [muslimer, judar]}]\n")
+	if s := made("religion.sv.yaml", "--ground", "religion", "--language", "sv"); !strings.Contains(s, "{id: religion.sv.lat, class: lat, severity: MEDIUM}") {
+		t.Error(s)
+	}
+	command(t, "", "rules", "test", "--dir", dir).says(t, 0, "test: 5 packs, 6 rules, ", "")
+	command(t, "", "rules", "lint", "--dir", dir).says(t, 3, "charter.age.own.en:lists.group: is still the skeleton's\n", "")
+
+	for args, want := range map[string]string{
+		"--ground violence":                  `--ground: "violence" is a safety category: --category violence`,
+		"--ground idiom":                     `--ground: "idiom" is a kind of wording: --wording idiom`,
+		"--ground height":                    `--ground: "height" is not one of [sex `,
+		"--ground age --language klingon":    `--language: "klingon" is no BCP 47 tag`,
+		"--ground age --language EN":         `--language: "EN": want en`,
+		"--ground age --language xx-YY-bad_": `--language: "xx-YY-bad_" is no BCP 47 tag`,
+		"--language en":                      "one of --ground, --category and --wording is missing",
+	} {
+		command(t, "", append([]string{"rules", "new", "--dir", dir}, strings.Fields(args)...)...).says(t, 2, "", want)
+	}
+}
+
+// The packs that the documentation shows lint, pass their sentences, and are taken by rules.dir.
+func TestPacksOfTheDocumentation(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "detection.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	_, section, _ := strings.Cut(string(raw), "\n## Writing a rule\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := strings.Split(section, "```yaml\n")[1:]
+	for i, block := range blocks {
+		pack, _, _ := strings.Cut(block, "```")
+		write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), pack)
+	}
+	shipped, err := shippedPacks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := rules.Load(os.DirFS(dir), shipped...)
+	if err != nil || len(own) != len(blocks) || len(own) < 3 {
+		t.Fatalf("%d of %d: %v", len(own), len(blocks), err)
+	}
+	for _, f := range slices.Concat(rules.Lint(own), rules.Test(own), taken(shipped, own)) {
+		t.Error(f)
+	}
 }
