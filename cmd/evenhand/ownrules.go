@@ -36,13 +36,11 @@ func (r rulesSettings) load(shipped []*rules.Pack) ([]*rules.Pack, error) {
 		return nil, err
 	}
 	own, err := rules.Load(os.DirFS(r.Dir), shipped...)
-	if faults := rules.Faults(err); len(faults) > 0 {
-		return nil, &settingsError{&packFaults{r.Dir, faults}}
-	}
-	if err != nil {
+	known := rules.Faults(err)
+	if err != nil && len(known) == 0 {
 		return nil, err
 	}
-	faults := slices.Concat(rules.Lint(own), taken(shipped, own), rules.Test(own))
+	faults := slices.Concat(rules.Strays(os.DirFS(r.Dir)), known, rules.Lint(own, known...), taken(shipped, own), rules.Test(rules.Sound(own, known)))
 	if len(faults) > 0 {
 		return nil, &settingsError{&packFaults{r.Dir, faults}}
 	}
@@ -85,6 +83,11 @@ func taken(shipped, own []*rules.Pack) (faults []rules.Fault) {
 // idTaken begins the problem of a fault of taken.
 const idTaken = "is taken by the shipped pack "
 
+// mayBeTold says that a fault's problem names ids and files only.
+func mayBeTold(f rules.Fault) bool {
+	return strings.HasPrefix(f.Problem, idTaken) || strings.HasPrefix(f.Problem, rules.NotRead)
+}
+
 // files tells the packs' files apart from other ones under the same names: their names, sizes and times.
 func (r rulesSettings) files() string {
 	var names []string
@@ -104,7 +107,7 @@ func (r rulesSettings) files() string {
 	return b.String()
 }
 
-// packFaults are the faults of own packs. They say where, and that an id is taken, not what stands there: they reach logs.
+// packFaults are the faults of own packs. They say where, and that an id is taken or a file not read, not what stands there: they reach logs.
 type packFaults struct {
 	dir    string
 	faults []rules.Fault
@@ -113,7 +116,7 @@ type packFaults struct {
 func (e *packFaults) Error() string {
 	var errs []error
 	for _, f := range e.faults {
-		if !strings.HasPrefix(f.Problem, idTaken) {
+		if !mayBeTold(f) {
 			f.Problem = ""
 		}
 		errs = append(errs, fmt.Errorf("rules.dir: %s", strings.TrimSuffix(f.Error(), ": ")))

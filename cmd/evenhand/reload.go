@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/evenhand/evenhand/detectors"
+	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/sinks/clickhouse"
 )
 
@@ -34,8 +36,9 @@ type reloader struct {
 	count   func(outcome string)
 	log     *slog.Logger
 
-	loaded string // the files when they were last loaded, whatever came of it
-	seen   string // when they were last looked at
+	marks  map[string]rules.Mark // of the packs in use
+	loaded string                // the files when they were last loaded, whatever came of it
+	seen   string                // when they were last looked at
 }
 
 // heedHangups lets SIGHUP mean a reload from here on; without rules.dir it ends the process, as usual.
@@ -58,6 +61,7 @@ func (st *stack) followRules(ctx context.Context) {
 	r := &reloader{
 		rules: st.settings.Rules, build: func() (*detectors.Analyzer, error) { return newAnalyzer(st.settings) },
 		note: st.noteRules, current: st.analyzer, count: st.metrics.RulesReloaded, log: st.log, loaded: st.ruleFiles,
+		marks: rules.Marks(os.DirFS(st.settings.Rules.Dir)),
 	}
 	r.follow(ctx, st.hup, looks)
 }
@@ -94,7 +98,7 @@ func (r *reloader) reload(ctx context.Context) {
 	case errors.As(err, &faulty):
 		for _, f := range faulty.faults {
 			attrs := []any{"where", f.Where, "rule", f.Rule, "field", f.Field}
-			if strings.HasPrefix(f.Problem, idTaken) {
+			if mayBeTold(f) {
 				attrs = append(attrs, "problem", f.Problem)
 			}
 			r.log.Warn("a rule is at fault", attrs...)
@@ -103,7 +107,14 @@ func (r *reloader) reload(ctx context.Context) {
 	case err != nil:
 		r.log.Warn("the rules stay as they are", "outcome", outcome, "error", err, "rule_set", set)
 	default:
-		r.log.Info("rules reloaded", "outcome", outcome, "rule_set", set, "took", time.Since(began))
+		marks := rules.Marks(os.DirFS(r.rules.Dir))
+		for _, id := range slices.Sorted(maps.Keys(marks)) {
+			if was, there := r.marks[id]; there && was != marks[id] && was.Version == marks[id].Version {
+				r.log.Warn("a pack changed and its version did not: its findings before and after cannot be told apart by version", "pack", id, "version", was.Version)
+			}
+		}
+		r.marks = marks
+		r.log.Info("rules reloaded", "outcome", outcome, "rule_set", set, "own_packs", len(marks), "took", time.Since(began))
 	}
 }
 

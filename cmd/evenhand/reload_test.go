@@ -21,6 +21,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
 	"github.com/evenhand/evenhand/detectors/bias"
+	"github.com/evenhand/evenhand/detectors/rules"
 )
 
 // ownPack is a pack of one rule that finds a word; a rule that does not match its sentences is a fault.
@@ -69,7 +70,7 @@ func TestRulesAreReloaded(t *testing.T) {
 	var noted []string
 	var storeIs error
 	r := &reloader{
-		rules: s, build: build, current: detectors.NewCurrent(first), loaded: s.files(), log: slog.New(slog.NewTextHandler(&log, nil)),
+		rules: s, build: build, current: detectors.NewCurrent(first), loaded: s.files(), marks: rules.Marks(os.DirFS(dir)), log: slog.New(slog.NewTextHandler(&log, nil)),
 		note: func(_ context.Context, a *detectors.Analyzer) error {
 			if storeIs == nil {
 				noted = append(noted, a.RuleSet())
@@ -119,6 +120,22 @@ func TestRulesAreReloaded(t *testing.T) {
 		t.Errorf("the log does not say what is wrong, or more: %s", said)
 	}
 
+	save(ownPack("2026.11.22", "florn", "This florn is new."))
+	expect("the same version", look(2), reloadSwapped, "2026.11.22")
+	if said := log.String(); strings.Count(said, "its version did not") != 1 || !strings.Contains(said, "pack=charter.age.own.en version=2026.11.22") {
+		t.Errorf("the log does not say that a version stayed: %s", said)
+	}
+	if err := os.Rename(file, filepath.Join(dir, "own.yml")); err != nil {
+		t.Fatal(err)
+	}
+	expect("a name that is not read", look(2), reloadRefused, "2026.11.22")
+	if said := log.String(); !strings.Contains(said, `where=own.yml rule="" field="" problem="is not read: packs are files *.yaml"`) {
+		t.Errorf("the log does not say what is not read: %s", said)
+	}
+	if err := os.Remove(filepath.Join(dir, "own.yml")); err != nil {
+		t.Fatal(err)
+	}
+
 	storeIs = errors.New("away")
 	save(ownPack("2026.11.4", "gleeb", "This gleeb is old."))
 	expect("no store", look(2), reloadFailed, "2026.11.22")
@@ -127,7 +144,7 @@ func TestRulesAreReloaded(t *testing.T) {
 	expect("it is back", look(1), reloadSwapped, "2026.11.4")
 	cancel()
 	<-ended
-	if len(noted) != 2 || noted[1] != r.current.Analyzer().RuleSet() {
+	if len(noted) != 3 || noted[2] != r.current.Analyzer().RuleSet() {
 		t.Errorf("noted %v", noted)
 	}
 }

@@ -134,29 +134,47 @@ func (f packsFlags) chosen(c *cli) (packs []*rules.Pack, dir string, err error) 
 // heldToShipped is what the help of test and lint says of --dir.
 const heldToShipped = `With --dir the ids are held to those of the shipped packs, too, as 'evenhand up' holds the packs of rules.dir. A pack with the id of a
 shipped one is looked at as a new version of that, which rules.dir does not take. Without --dir it is the packs of rules.dir in the settings
-that are looked at, and without that the shipped ones.`
+that are looked at, and without that the shipped ones.
+
+All faults of all files are named at once, those that keep a file from loading among them, and the exit status is 3. A folder without packs, and files
+that look like packs and are not read, are faults. Exit status 2: the folder itself cannot be read.`
 
 type rulesTestCmd struct{ packsFlags }
 
 func (rulesTestCmd) Help() string { return heldToShipped }
 
 // Run tests the packs.
-func (cmd *rulesTestCmd) Run(c *cli, std *stdio) error { return cmd.report(c, std, "test", rules.Test) }
+func (cmd *rulesTestCmd) Run(c *cli, std *stdio) error {
+	return cmd.report(c, std, "test", func(packs []*rules.Pack, known []rules.Fault) []rules.Fault {
+		return rules.Test(rules.Sound(packs, known))
+	})
+}
 
 type rulesLintCmd struct{ packsFlags }
 
 func (rulesLintCmd) Help() string { return heldToShipped }
 
 // Run lints the packs.
-func (cmd *rulesLintCmd) Run(c *cli, std *stdio) error { return cmd.report(c, std, "lint", rules.Lint) }
+func (cmd *rulesLintCmd) Run(c *cli, std *stdio) error {
+	return cmd.report(c, std, "lint", func(packs []*rules.Pack, known []rules.Fault) []rules.Fault {
+		return rules.Lint(packs, known...)
+	})
+}
 
-// report prints the faults that examine finds; with faults the exit status is 3.
-func (f packsFlags) report(c *cli, std *stdio, what string, examine func([]*rules.Pack) []rules.Fault) error {
+// report prints the faults of loading and those that examine finds beside them; with faults the exit status is 3.
+func (f packsFlags) report(c *cli, std *stdio, what string, examine func(packs []*rules.Pack, known []rules.Fault) []rules.Fault) error {
 	packs, dir, err := f.chosen(c)
-	if err != nil {
+	known := rules.Faults(err)
+	if err != nil && len(known) == 0 {
 		return err
 	}
-	faults := examine(packs)
+	faults := examine(packs, known)
+	if dir != "" {
+		known = append(rules.Strays(os.DirFS(dir)), known...)
+		if len(packs)+len(known) == 0 {
+			known = append(known, rules.Fault{Where: dir, Problem: "holds no packs: files *.yaml in it or in its folder packs"})
+		}
+	}
 	if dir != "" { // it is or may become rules.dir, and ids are unique there
 		shipped, err := shippedPacks()
 		if err != nil {
@@ -171,6 +189,7 @@ func (f packsFlags) report(c *cli, std *stdio, what string, examine func([]*rule
 		})
 		faults = append(ids, faults...)
 	}
+	faults = append(known, faults...)
 	for _, fault := range faults {
 		fmt.Fprintln(std.out, fault.Error())
 	}
@@ -188,7 +207,7 @@ func (f packsFlags) report(c *cli, std *stdio, what string, examine func([]*rule
 type rulesExplainCmd struct {
 	packsFlags
 	ID  string `arg:"" help:"Id of the rule, as 'evenhand rules list' shows it."`
-	All bool   `help:"Print the guards that all rules of the pack share, too."`
+	All bool   `help:"Print the guards that all rules of the pack share, too, and the lists that the rule names."`
 }
 
 func (rulesExplainCmd) Help() string {
@@ -211,7 +230,7 @@ func (cmd *rulesExplainCmd) Run(c *cli, std *stdio) error {
 			folded, r.Pack.Unless = len(r.Pack.Unless), nil
 		}
 	}
-	text, ok := rules.Explain(packs, cmd.ID)
+	text, ok := rules.Explain(packs, cmd.ID, cmd.All)
 	if said := explainLearned(cmd.ID); !ok && said != "" {
 		fmt.Fprintln(std.out, said)
 		return nil

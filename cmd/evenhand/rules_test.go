@@ -168,3 +168,31 @@ func TestPacksOfTheDocumentation(t *testing.T) {
 		t.Error(f)
 	}
 }
+
+// lint names all faults of a folder at once with one status, and what it does not read.
+func TestLintNamesEverythingAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	command(t, "", "rules", "lint", "--dir", dir).says(t, 3, dir+": holds no packs: files *.yaml in it", "")
+	write(t, filepath.Join(dir, "a.yaml"), "pack: [")
+	write(t, filepath.Join(dir, "b.yaml"), strings.Replace(ownPack("v1", "gleeb", "This gleeb is old."), "severity: MEDIUM", "severity: SEVERE", 1))
+	write(t, filepath.Join(dir, "c.yml"), "")
+	r := command(t, "", "rules", "lint", "--dir", dir)
+	r.says(t, 3, "c.yml: is not read: packs are files *.yaml\n", "")
+	for _, want := range []string{"a.yaml: yaml: ", "b.yaml:age.own.word:severity: ", `charter.age.own.en:version: "v1": want `, "lint: 1 pack, 1 rule, 4 sentences, 4 faults\n"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("%q is not in %s", want, r.out)
+		}
+	}
+}
+
+// prune weighs the packs of rules.dir, and says when no row is labelled.
+func TestPruneWeighsOwnPacks(t *testing.T) {
+	dir, rows, none := t.TempDir(), filepath.Join(t.TempDir(), "rows.jsonl"), filepath.Join(t.TempDir(), "none.jsonl")
+	write(t, filepath.Join(dir, "own.yaml"), ownPack("2026.11.1", "gleeb", "This gleeb is old."))
+	write(t, rows, `{"text":"A gleeb again.","label":{"bias":1},"split":"train"}`+"\n")
+	write(t, none, `{"text":"A gleeb again."}`+"\n")
+	set := "rules.dir=" + dir
+	command(t, "", "rules", "prune", "--all", "--files", rows, "--set", set).says(t, 0, "1 rule, 0 may go\n", "")
+	command(t, "", "rules", "prune", "--files", none, "--set", set).says(t, 2, "", "--files: no row of "+none+" says label.bias, 0 or 1")
+	command(t, "", "rules", "prune", "--files", rows, "--split", "dev", "--set", set).says(t, 2, "", `--split: no labelled row is of split "dev"`)
+}

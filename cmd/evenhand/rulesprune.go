@@ -14,7 +14,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/evenhand/evenhand/audit"
-	"github.com/evenhand/evenhand/detectors/bias"
 	"github.com/evenhand/evenhand/detectors/normal"
 	"github.com/evenhand/evenhand/detectors/rules"
 )
@@ -29,6 +28,7 @@ type rulesPruneCmd struct {
 func (rulesPruneCmd) Help() string {
 	return `A rule of the bias packs stays only if removing it loses a hit in labelled texts, or if it is for slurs, or if no other
 rule covers its example kind. A text whose "rule" names the rule that it was written for is no evidence for that rule. Prints what was found in each file and on each ground, and the rules that may go.
+Weighed are the packs of --dir, or those of rules.dir in the settings, or the shipped ones.
 
 Example:
   evenhand rules prune --files train.jsonl --files own.jsonl`
@@ -53,13 +53,13 @@ func (t *tally) add(biased, fired bool) {
 }
 
 // Run weighs the rules.
-func (cmd *rulesPruneCmd) Run(std *stdio) error {
-	packs, err := rules.Load(bias.Packs())
-	if cmd.Dir != "" {
-		packs, err = cmd.load()
-	}
+func (cmd *rulesPruneCmd) Run(c *cli, std *stdio) error {
+	packs, dir, err := cmd.chosen(c)
 	if err != nil {
 		return err
+	}
+	if dir == "" {
+		packs = slices.DeleteFunc(packs, func(p *rules.Pack) bool { return p.Ground == "" })
 	}
 	scales, err := rules.NewScales(packs)
 	if err != nil {
@@ -70,6 +70,9 @@ func (cmd *rulesPruneCmd) Run(std *stdio) error {
 		if err := cmd.weighFile(name, scales, files, grounds); err != nil {
 			return err
 		}
+	}
+	if len(files) == 0 {
+		return &settingsError{fmt.Errorf("--split: no labelled row is of split %q", cmd.Split)}
 	}
 	t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	printTallies(t, "FILE", files)
@@ -107,6 +110,7 @@ func (cmd *rulesPruneCmd) weighFile(name string, scales *rules.Scales, files, gr
 	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<24)
+	labelled := 0
 	for n := 1; lines.Scan(); n++ {
 		var row struct {
 			Text           string         `json:"text"`
@@ -119,6 +123,9 @@ func (cmd *rulesPruneCmd) weighFile(name string, scales *rules.Scales, files, gr
 			return audit.E("rules prune", audit.KindInvalid, fmt.Errorf("%s line %d is not a labelled text", name, n))
 		}
 		label, known := row.Label["bias"].(float64)
+		if known {
+			labelled++
+		}
 		if !known || cmd.Split != "" && row.Split != cmd.Split {
 			continue
 		}
@@ -128,6 +135,9 @@ func (cmd *rulesPruneCmd) weighFile(name string, scales *rules.Scales, files, gr
 		for _, g := range row.Characteristic {
 			at(grounds, g).add(label == 1, len(fired) > 0)
 		}
+	}
+	if lines.Err() == nil && labelled == 0 {
+		return &settingsError{fmt.Errorf("--files: no row of %s says label.bias, 0 or 1", name)}
 	}
 	return lines.Err()
 }

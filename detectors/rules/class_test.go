@@ -68,7 +68,7 @@ func TestClass(t *testing.T) {
 	if r.Match[0] == r.Match[1] || !strings.Contains(r.Match[1], "workshy") {
 		t.Errorf("%q", r.Match)
 	}
-	text, _ := Explain(packs, "religion.lazy")
+	text, _ := Explain(packs, "religion.lazy", false)
 	for _, want := range []string{"class       laziness", "rationale   A stereotype", "source      own list"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)

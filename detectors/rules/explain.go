@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -39,12 +40,16 @@ func SetVersion(packs []*Pack) string {
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-// Explain tells a person what a rule is for, when it fires and when it does not; ok is false when no
-// pack has a rule of that id.
-func Explain(packs []*Pack, id string) (text string, ok bool) {
+// Explain tells a person what a rule is for, when it fires and when it does not, and on demand what the lists hold that it names;
+// ok is false when no pack has a rule of that id.
+func Explain(packs []*Pack, id string, lists bool) (text string, ok bool) {
 	for _, r := range All(packs) {
 		if r.ID == id {
-			return explain(r), true
+			text = explain(r)
+			if lists {
+				text += explainLists(r)
+			}
+			return text, true
 		}
 	}
 	return "", false
@@ -91,6 +96,33 @@ func explain(r *Rule) string {
 		for _, item := range part.items {
 			b.WriteString("    " + item + "\n")
 		}
+	}
+	return b.String()
+}
+
+// explainLists writes the lists that the rule's patterns and guards name, and those that these name.
+func explainLists(r *Rule) string {
+	all, _ := allLists(r.Pack, "") // it loaded, so there are no faults
+	named := map[string]bool{}
+	var name func(patterns []string)
+	name = func(patterns []string) {
+		for _, p := range patterns {
+			for _, m := range listName.FindAllStringSubmatch(p, -1) {
+				if list := m[2]; m[1] == "" && !named[list] && all[list] != nil {
+					named[list] = true
+					name(slices.DeleteFunc(slices.Clone(all[list]), func(item string) bool { return !strings.HasPrefix(item, "re:") }))
+				}
+			}
+		}
+	}
+	name(slices.Concat(r.Patterns, r.Pack.Unless, r.Unless, r.UnlessHere))
+	if len(named) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("  Lists:\n")
+	for _, list := range slices.Sorted(maps.Keys(named)) {
+		fmt.Fprintf(&b, "    {%s}: %s\n", list, strings.Join(all[list], ", "))
 	}
 	return b.String()
 }

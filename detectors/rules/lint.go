@@ -20,9 +20,12 @@ var (
 )
 
 // Lint tells what a loaded pack must mend before it ships: names, severity ranges of seeds 000 and
-// 001, examples, and patterns that cost too much or match nothing.
-func Lint(packs []*Pack) []Fault {
+// 001, examples, and patterns that cost too much or match nothing. What known faults of Load say already is not said again.
+func Lint(packs []*Pack, known ...Fault) []Fault {
 	var faults []Fault
+	at := func(f Fault, field string) bool {
+		return slices.ContainsFunc(known, func(k Fault) bool { return k.Rule == f.Rule && k.Field == field })
+	}
 	for _, p := range packs {
 		faults = append(faults, lintPack(p)...)
 		for _, f := range lintFilled(p) {
@@ -36,7 +39,9 @@ func Lint(packs []*Pack) []Fault {
 			}
 		}
 	}
-	return faults
+	return slices.DeleteFunc(faults, func(f Fault) bool {
+		return at(f, f.Field) || f.Rule != "" && at(f, "class") // a class that is missing leaves the rule empty
+	})
 }
 
 func lintPack(p *Pack) (faults []Fault) {

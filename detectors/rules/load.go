@@ -55,7 +55,8 @@ func Join(faults []Fault) error {
 
 // Load reads every *.yaml at the root of fsys and in its folder packs, in order of names, expands
 // lists, compiles guards and fills what [Rule] marks as filled. Rule ids are unique over all packs.
-// It reports every fault at once, as a joined error of [Fault] values of kind invalid.
+// It reports every fault at once, as a joined error of [Fault] values of kind invalid, beside the packs that could be read,
+// which serve [Lint] then and nothing else.
 //
 // What beside have in common holds for packs of their family and language, too, see [Common]: so packs of an operator's own
 // have the guards of the shipped ones.
@@ -93,9 +94,61 @@ func Load(fsys fs.FS, beside ...*Pack) ([]*Pack, error) {
 		}
 	}
 	if len(faults) > 0 {
-		return nil, audit.E("rules: load", audit.KindInvalid, Join(faults))
+		return packs, audit.E("rules: load", audit.KindInvalid, Join(faults))
 	}
 	return packs, nil
+}
+
+// NotRead begins the problem of a fault of Strays.
+const NotRead = "is not read: "
+
+// Strays are files of a folder that look like packs and that Load passes over. Hidden folders are none, since mounts keep older files there.
+func Strays(fsys fs.FS) (faults []Fault) {
+	for _, glob := range []string{"*.yml", "packs/*.yml", "*/*.yaml", "*/*.yml", "packs/*/*.yaml", "packs/*/*.yml"} {
+		found, _ := fs.Glob(fsys, glob) // the patterns are sound
+		for _, name := range found {
+			problem := NotRead + "packs lie in the folder itself or in its folder packs"
+			switch dir := path.Dir(name); {
+			case strings.HasPrefix(name, ".") || strings.Contains(name, "/."):
+				continue
+			case dir == "." || dir == "packs":
+				if path.Ext(name) == ".yaml" {
+					continue
+				}
+				problem = NotRead + "packs are files *.yaml"
+			}
+			if f := (Fault{Where: name, Problem: problem}); !slices.Contains(faults, f) {
+				faults = append(faults, f)
+			}
+		}
+	}
+	return faults
+}
+
+// Mark tells one state of a pack from another.
+type Mark struct{ Version, Content string }
+
+// Marks are those of a folder's packs and common files, by id; files that are no YAML are left out. Comments are no content.
+func Marks(fsys fs.FS) map[string]Mark {
+	marks := map[string]Mark{}
+	names, _ := packFiles(fsys)
+	for _, name := range names {
+		var what struct {
+			Pack, Common, Version string
+			Rest                  map[string]any `yaml:",inline"`
+		}
+		raw, err := fs.ReadFile(fsys, name)
+		if err != nil || yaml.Unmarshal(raw, &what) != nil {
+			continue
+		}
+		content, err := yaml.Marshal(what.Rest)
+		if err != nil {
+			continue
+		}
+		marks[cmp.Or(what.Pack, what.Common)] = Mark{what.Version, string(content)}
+	}
+	delete(marks, "")
+	return marks
 }
 
 // packFiles are the files of a folder that Load reads.
@@ -124,6 +177,7 @@ func loadFile(fsys fs.FS, name string, common map[string]*Common, lexicons map[s
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, []Fault{{Where: name, Problem: "more than one YAML document in the file; make one file of each"}}
 	}
+	pack.file = name
 	pack.Common, pack.lexicon = commonOf(pack, common), lexicons[pack.Language]
 	return pack, fill(pack, name, s)
 }
@@ -203,9 +257,15 @@ func fill(p *Pack, where string, s *sound) []Fault {
 			faults = append(faults, Fault{where, "", "rules", "a rule without an id"})
 			continue
 		}
-		faults = append(faults, inherit(p, r, where, named)...)
+		if missing := inherit(p, r, where, named); len(missing) > 0 {
+			faults = append(faults, missing...)
+			if len(r.Patterns) == 0 {
+				continue // what it has comes from the class
+			}
+		}
 		faults = append(faults, fillRule(p, r, where, lists, common)...)
 	}
+	p.Rules = slices.DeleteFunc(p.Rules, func(r *Rule) bool { return r == nil || r.ID == "" })
 	p.guards = newGuards(lists.guardPatterns)
 	return faults
 }
@@ -319,6 +379,13 @@ func kindOf(p *Pack, r *Rule) string {
 }
 
 func index(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
+
+// Sound are the packs whose files have none of the faults.
+func Sound(packs []*Pack, faults []Fault) []*Pack {
+	return slices.DeleteFunc(slices.Clone(packs), func(p *Pack) bool {
+		return slices.ContainsFunc(faults, func(f Fault) bool { return f.Where == p.file })
+	})
+}
 
 // Faults lists what an error of Load or Fill holds.
 func Faults(err error) (faults []Fault) {

@@ -50,6 +50,7 @@ type Pack struct {
 	Common *Common `yaml:"-" json:"-"` // of its family and language, nil if there is none; filled by Load
 	guards *guards // of all rules; filled by Load
 
+	file    string            // it was read from
 	lexicon *identity.Lexicon // of the language, nil if there is none; filled by Load
 }
 

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -287,7 +288,7 @@ func TestSetVersion(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
-	text, ok := Explain(load(t, good), "sex.claims")
+	text, ok := Explain(load(t, good), "sex.claims", false)
 	if !ok {
 		t.Fatal("not found")
 	}
@@ -296,7 +297,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}
 	}
-	if _, ok := Explain(nil, "x"); ok {
+	if _, ok := Explain(nil, "x", false); ok {
 		t.Error("explains what is not there")
 	}
 }
@@ -335,5 +336,61 @@ func TestUmlautsBehindBoundaries(t *testing.T) {
 		if got := l.atUmlaut(tc.pattern); got != tc.want {
 			t.Errorf("%s: got %s, want %s", tc.pattern, got, tc.want)
 		}
+	}
+}
+
+// Files that look like packs and are passed over are named; those of hidden folders, where mounts keep older ones, are not.
+func TestStrays(t *testing.T) {
+	files := fstest.MapFS{}
+	for _, name := range []string{"a.yaml", "packs/b.yaml", "readme.md", "..2026/a.yaml", "..data/a.yml", "c.yml", "packs/d.yml", "mine/e.yaml", "packs/deep/f.yaml"} {
+		files[name] = &fstest.MapFile{}
+	}
+	got := map[string]string{}
+	for _, f := range Strays(files) {
+		got[f.Where] = strings.TrimPrefix(f.Problem, NotRead)
+	}
+	const kind, place = "packs are files *.yaml", "packs lie in the folder itself or in its folder packs"
+	if want := map[string]string{"c.yml": kind, "packs/d.yml": kind, "mine/e.yaml": place, "packs/deep/f.yaml": place}; !maps.Equal(got, want) {
+		t.Error(got)
+	}
+}
+
+// What keeps a file from loading and what lint finds are told together and once.
+func TestLintBesideFaultsOfLoad(t *testing.T) {
+	bad := strings.NewReplacer("title: Sex\n", "", "{people} ", "{folk} ", "HIGH", "SEVERE", "  - id: sex.claims", "  - {id: sex.lazy, class: laziness, severity: HIGH}\n  - id: sex.claims").Replace(good)
+	packs, err := Load(fstest.MapFS{"one.yaml": {Data: []byte(bad)}})
+	known := Faults(err)
+	var got []string
+	for _, f := range append(known, Lint(packs, known...)...) {
+		got = append(got, strings.Join([]string{f.Where, f.Rule, f.Field}, ":"))
+	}
+	want := "one.yaml:sex.lazy:class one.yaml:sex.claims:patterns[0] one.yaml:sex.claims:severity charter.sex.en::title"
+	if strings.Join(got, " ") != want {
+		t.Errorf("got  %v\nwant %s", got, want)
+	}
+	if len(Sound(packs, known)) != 0 {
+		t.Error("a pack with faults is sound")
+	}
+}
+
+// A pack is another when what it says is another, not when its comments are.
+func TestMarks(t *testing.T) {
+	of := func(text string) Mark {
+		return Marks(fstest.MapFS{"a.yaml": {Data: []byte(text)}, "b.yaml": {Data: []byte("pack: [")}})["charter.sex.en"]
+	}
+	was := of(good)
+	if was.Version != "2026.11.1" || was != of("# a comment\n"+good) || was == of(strings.Replace(good, "cannot", "can not", 1)) {
+		t.Error(was)
+	}
+}
+
+// The lists that a rule names are shown when asked for.
+func TestExplainLists(t *testing.T) {
+	packs := load(t, good)
+	if text, _ := Explain(packs, "sex.claims", true); !strings.HasSuffix(text, "  Lists:\n    {people}: re:{women}|girls?, men's team\n    {women}: woman, women, young lady\n") {
+		t.Error(text)
+	}
+	if text, _ := Explain(packs, "sex.claims", false); strings.Contains(text, "Lists:") {
+		t.Error(text)
 	}
 }

@@ -47,7 +47,7 @@ func TestTableOfTerms(t *testing.T) {
 	if got, want := r.Advice(), (audit.Advice{Type: audit.MitigationReplace, Term: "tone deaf", Replace: "insensitive"}); got != want {
 		t.Errorf("%+v", got)
 	}
-	text, ok := Explain(packs, "idiom.phrase.tone_deaf")
+	text, ok := Explain(packs, "idiom.phrase.tone_deaf", false)
 	if !ok || !strings.Contains(text, "instead     insensitive") || !strings.Contains(text, "source      a guideline") {
 		t.Error(text)
 	}
