@@ -129,20 +129,51 @@ func phoneValue(text string, start, end int) (from, to int) {
 	return from, to
 }
 
-// bounded tells whether a number goes on before or behind: a digit, a letter, a decimal.
+// bounded tells whether a number goes on before or behind: a digit, a letter, a decimal. What stands before a + or a bracket is another
+// column or item; behind the + of one that is written in one piece, a comma or a colon begins another, too.
 func bounded(text string, from, to int) bool {
 	if from == to {
 		return true
 	}
+	match := text[from:to]
 	if from > 0 {
 		c := text[from-1]
-		if isAlnum(c) || c == '_' || (c == '.' || c == ',' || c == '-' || c == '/') && from > 1 && isDigit(text[from-2]) || c == '+' {
+		if isAlnum(c) || c == '_' || c == '+' {
 			return true
 		}
+		if from > 1 && isDigit(text[from-2]) {
+			switch {
+			case match[0] == '+', match[0] == '(' && c != '-':
+			case c == '.', c == '-', c == '/', c == ',' && counted(match):
+				return true
+			}
+		}
 	}
-	if to < len(text) {
-		c := text[to]
-		return isAlnum(c) || c == '_' || (c == '.' || c == ',' || c == '-' || c == '/' || c == ':') && to+1 < len(text) && isDigit(text[to+1]) || c == '%'
+	if to == len(text) {
+		return false
+	}
+	c := text[to]
+	if isAlnum(c) || c == '_' || c == '%' {
+		return true
+	}
+	if to+1 == len(text) || !isDigit(text[to+1]) {
+		return false
+	}
+	switch c {
+	case '.', '-', '/':
+		return true
+	case ',':
+		return counted(match)
+	case ':': // the minutes of an hour
+		return match[0] != '+' && !isDigits(match[max(0, len(match)-3):])
 	}
 	return false
 }
+
+// counted tells whether the number may count something, so that a comma parts its decimals: in groups of thousands, or in one piece
+// and shorter than most numbers of telephones.
+func counted(s string) bool { return len(s) < 10 && isDigits(s) || thousands.MatchString(s) }
+
+var thousands = regexp.MustCompile(`^\+? ?\d{1,3}(?:[ .]\d{3})+$`)
+
+func isDigits(s string) bool { return len(digits(s)) == len(s) }
