@@ -1,6 +1,8 @@
 package pii_test
 
 import (
+	"encoding/base64"
+	"strings"
 	"testing"
 
 	"github.com/evenhand/evenhand/audit"
@@ -41,4 +43,75 @@ func TestPhonesInLists(t *testing.T) {
 		{"tel 1,250000000", ""},
 		{"tel 250000000,50", ""},
 	}.test(t)
+}
+
+// Labels as environments, files, markup, command lines and people in seven languages write them.
+func TestPasswords(t *testing.T) {
+	const value = "Tr0ub4dor&3xyz"
+	for _, label := range []string{
+		"DB_PASSWORD=§", "MYSQL_ROOT_PASSWORD: §", "PGPASSWORD='§'", "userPassword: §", "redis_pwd: §", "pass: §", "pass=§", "pw: §", "smtp_pass=§",
+		"Passwort ist §", "das Kennwort lautet §", "mot de passe est §", "contraseña es §", "la password è §", "hasło to §", "senha é §", "lösenord är §",
+		"Das Passwort für das Portal ist §", "<password>§</password>", "mysql --password §", `"password" => "§"`, `password := "§"`, "curl -u maria:§ https://example.net",
+		"SECRET_KEY=§", "client_secret=§", `{"password":"§"}`, "$_POST['password'] = '§';", "https://example.net/?password=§&page=2", "(password: §)", "password: §, and more", "The password is §.",
+	} {
+		text := strings.Replace(label, "§", value, 1)
+		want := strings.Replace(label, "§", "[CREDENTIAL]", 1)
+		if got := pii.Mask(text, audit.Output, find(t, text)); got != want {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	masked{
+		{`{"password":"Tr0ub,4dor9xyz"}`, `{"password":"[CREDENTIAL]"}`},
+		{`{"password":"Tr0ub4dor\"x9!"}`, `{"password":"[CREDENTIAL]"}`},
+		{`{"password":"Tr0ub4dor9 x9!","n":1}`, `{"password":"[CREDENTIAL]","n":1}`},
+		{"password: Your2Cents!9", "password: [CREDENTIAL]"},
+		{"password: " + strings.Repeat("aB3$", 21) + " end", "password: [CREDENTIAL] end"},
+		{"Sorry, your password is incorrect!", ""},
+		{"The password was reset? Yes.", ""},
+		{"contraseña: olvidada?", ""},
+		{"password: minimum=8", ""},
+		{"password = hash2(x)", ""},
+		{"password=req.body.password1", ""},
+		{"auth_token = generate_token_v2_for_user", ""},
+		{"password=$DB_PASS1", ""},
+		{"password: ./run/secrets/db1", ""},
+		{"api_key: https://example.net/a1b2c3", ""},
+		{"docker run -u maria:users2024 image", ""},
+		{"Go to Password>Security2024 first", ""},
+		{`"password": "must hold 8 characters"`, ""},
+	}.test(t)
+}
+
+// Tokens are masked to their last character, however long.
+func TestLongTokens(t *testing.T) {
+	long := strings.Repeat("Zx81kQ-v", 220)
+	head := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"` + strings.Repeat("k", 400) + `"}`))
+	for _, text := range []string{
+		"token §" + head + ".eyJzdWIiOiIxIn0" + long + "." + long + "§ end", "Authorization: Bearer §" + long + "§ end", `{"access_token":"§` + long + `§"}`, "api_key=§" + long[:260] + "§",
+		"see §ya29." + long[:500] + "§", "see §sk-" + long + "§ end", "see §glpat-" + long[:300] + "§.",
+		"AccountKey=§" + strings.ReplaceAll(long, "-", "+")[:86] + "==§;EndpointSuffix",
+	} {
+		parts := strings.Split(text, "§")
+		text, want := parts[0]+parts[1]+parts[2], parts[0]+"[CREDENTIAL]"+parts[2]
+		if got := pii.Mask(text, audit.Output, find(t, text)); got != want {
+			t.Errorf("%.60q… becomes %.200q", text, got)
+		}
+	}
+}
+
+// Tokens and keys as their issuers' own tools and interfaces write them.
+func TestTokens(t *testing.T) {
+	const hex, mixed = "3f9a1c7e5b2d8046f1e9c3a7b5d20468a1b2c3d4", "9fK2mQ7xLr4TzB8vYc1WnE6pHd3sJ0qGu5Ax2Rw7"
+	for _, text := range []string{
+		"https://api.telegram.org/bot§123456789:AAH9fK2mQ7xLr4TzB8vYc1WnE6pHd3sJ0qG§/getMe", `"SecretAccessKey": "§wJalrXUtnFEMI/K7MDENG/bPxRfiCYzQ8KEYab12§"`,
+		"aws_session_token=§" + mixed + "§", "refresh_token=§" + mixed + "§", "session_token=§" + mixed[:20] + "§", "GITHUB_TOKEN=§" + hex + "§", "Ocp-Apim-Subscription-Key: §" + hex[:32] + "§",
+		"§xoxe-1-" + mixed + "§", "§xoxe.xoxp-1-" + mixed + "§.", "§tvly-dev-" + mixed[:32] + "§", "§lsv2_pt_" + hex[:32] + "_" + hex[:10] + "§", "§pcsk_" + mixed + "§", "§rubygems_" + hex + hex[:8] + "§",
+		"§dp.pt." + mixed + "§", "§pscale_pw_" + mixed + "§", "§NRAK-TO9WPOOSSM6NVDRUA9K1H6UBVWO§", "§HRKU-" + mixed[:36] + "§", "§EAAG" + mixed + mixed + "§", "(§ya29." + mixed + "§)",
+	} {
+		parts := strings.Split(text, "§")
+		text, want := parts[0]+parts[1]+parts[2], parts[0]+"[CREDENTIAL]"+parts[2]
+		if got := pii.Mask(text, audit.Output, find(t, text)); got != want {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
 }

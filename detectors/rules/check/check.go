@@ -56,7 +56,7 @@ func upper(s string) string {
 
 // values find what is to be masked where it is not the whole match.
 var values = map[string]func(text string, start, end int) (from, to int){
-	"luhn": cardValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue,
+	"luhn": cardValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
 	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue,
 }
 

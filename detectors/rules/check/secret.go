@@ -9,7 +9,7 @@ import (
 
 // placeholders are parts of values that stand in documentation instead of a secret.
 var placeholders = []string{
-	"your", "xxxx", "****", "....", "placeholder", "changeme", "redacted", "<", "${", "{{", "$(", "process.env",
+	"your_", "your-", "your.", "yourpass", "yoursecret", "yourkey", "yourtoken", "yourapi", "youruser", "yourname", "yourpw", "yourstrong", "xxxx", "****", "....", "placeholder", "changeme", "redacted", "<", "${", "{{", "$(", "process.env",
 	"os.environ", "os.getenv", "getenv(", "example_", "_here", "-here", "dummy", "insert_", "replace_",
 }
 
@@ -21,27 +21,33 @@ var tokens = []string{
 
 // Secret tells whether the match is a credential and not a placeholder or code that reads one. A
 // match with an issuer's prefix needs that prefix in its right case and mixed characters behind it;
-// a labelled value ("password: …") needs a digit or a sign beside its letters.
+// a labelled value ("password: …") needs a digit or a sign beside its letters. A match may hold the first characters only of what it
+// found: the rest is read here, as far as it goes.
 func Secret(text string, start, end int) bool {
 	match := text[start:end]
-	lower := strings.ToLower(match)
-	if strings.Contains(lower, "private key") {
+	if strings.HasPrefix(match, blockBegin) {
 		return true
 	}
+	lower := strings.ToLower(match)
 	for _, t := range tokens {
-		if rest, ok := strings.CutPrefix(match, t); ok {
-			if t == "eyJ" {
-				return jwt(match)
+		switch {
+		case !strings.HasPrefix(lower, strings.ToLower(t)):
+		case !strings.HasPrefix(match, t): // the prefix in the wrong case
+			if !strings.ContainsAny(match, ":= ") {
+				return false
 			}
+		case t == "eyJ":
+			return jwtEnd(text, start) > 0
+		default:
+			_, to := secretRange(text, start, end)
+			rest := text[start+len(t) : to]
 			return !isPlaceholder(strings.ToLower(rest)) && varied(rest)
 		}
-		if strings.HasPrefix(lower, strings.ToLower(t)) && !strings.ContainsAny(match, ":= ") {
-			return false // the prefix in the wrong case
-		}
 	}
-	value := secretValue(match)
-	lower = strings.ToLower(value)
-	return len(value) >= 6 && !isPlaceholder(lower) && !isReference(lower) && mixed(value)
+	if isAddress(match) {
+		return passwordOf(match)
+	}
+	return labelledSecret(text, start, end)
 }
 
 func isPlaceholder(lower string) bool {
@@ -72,15 +78,9 @@ func shuffled(s string) bool {
 	return len(s) >= 30 && rises >= 5 && entropy(s) >= 4
 }
 
-// elsewhere are what code reads a secret from.
-var elsewhere = []string{"var.", "local.", "data.", "secrets.", "env.", "self.", "this.", "config.", "settings.", "module.", "params.", "each.", "vault."}
-
-func isReference(lower string) bool {
-	return slices.ContainsFunc(elsewhere, func(p string) bool { return strings.HasPrefix(lower, p) })
-}
-
-// mixed tells a password from an ordinary word.
+// mixed tells a password from an ordinary word, at the end of a sentence too.
 func mixed(s string) bool {
+	s = strings.TrimRight(s, "!?.")
 	letters, others := false, false
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -93,52 +93,45 @@ func mixed(s string) bool {
 	return letters && others
 }
 
-// secretValue cuts the value out of "label: value", "label = value", "label is value" and
-// "scheme://user:value@host".
-func secretValue(match string) string {
-	if _, rest, ok := strings.Cut(match, "://"); ok {
-		rest, _, _ = strings.Cut(rest, "@")
-		_, value, _ := strings.Cut(rest, ":")
-		return value
-	}
-	from, to := labelled(match)
-	return match[from:to]
-}
+const blockBegin, blockEnd = "-----BEGIN", "-----END"
 
-// labelled gives where the value stands behind its label.
-func labelled(match string) (from, to int) {
-	const around = " \t\r\n\"'`=.,;"
-	if i := strings.IndexAny(match, ":="); i >= 0 {
-		from = i + 1
-	} else if i := strings.LastIndexAny(strings.TrimRight(match, " \t\r\n"), " \t\r\n"); i >= 0 {
-		from = i + 1
-	} else {
-		return 0, 0
-	}
-	to = len(strings.TrimRight(match, around))
-	from += len(match[from:]) - len(strings.TrimLeft(match[from:], around))
-	return min(from, to), to
-}
-
-const blockEnd = "-----END"
-
-// secretRange gives what is to be masked: the value behind a label, a key's whole block, else the match.
+// secretRange gives what is to be masked: the value behind a label, a key's whole block, an issuer's whole token, else the match.
 func secretRange(text string, start, end int) (from, to int) {
 	match := text[start:end]
 	switch {
-	case strings.HasPrefix(match, "-----BEGIN"):
+	case strings.HasPrefix(match, blockBegin):
 		return start, end + keyBlock(text[end:])
-	case strings.Contains(match, "://") || hasTokenPrefix(match):
-		return start, end
+	case strings.HasPrefix(match, "eyJ"):
+		return start, max(end, jwtEnd(text, start))
+	case hasTokenPrefix(match):
+		return start, runOf(text, end, base64url)
+	case isAddress(match):
+		return start, runOf(text, end, alnum+".-")
 	}
-	if strings.HasPrefix(strings.ToLower(match), "authorization") { // the value follows the scheme's name
-		return start + strings.LastIndexAny(match, " \t\r\n") + 1, end
+	from, to, _ = labelled(text, start, end)
+	return from, to
+}
+
+// runOf gives how far the characters of an alphabet go on.
+func runOf(text string, from int, alphabet string) int {
+	for from < len(text) && strings.IndexByte(alphabet, text[from]) >= 0 {
+		from++
 	}
-	from, to = labelled(match)
-	if from == to {
-		return start, end
-	}
-	return start + from, start + to
+	return from
+}
+
+// isAddress tells scheme://user:password@host.
+func isAddress(match string) bool {
+	scheme, _, ok := strings.Cut(match, "://")
+	return ok && strings.Trim(scheme, alnum+"+") == ""
+}
+
+// passwordOf tells whether an address holds a password and no placeholder for one.
+func passwordOf(address string) bool {
+	_, rest, _ := strings.Cut(address, "://")
+	rest, _, _ = strings.Cut(rest, "@")
+	_, value, _ := strings.Cut(rest, ":")
+	return isPassword(value, true)
 }
 
 // keyBlock measures what belongs to a key after its first line: up to the last line, or as far as
@@ -166,15 +159,30 @@ func hasTokenPrefix(match string) bool {
 	return slices.ContainsFunc(tokens, func(t string) bool { return strings.HasPrefix(match, t) })
 }
 
-// jwt tells whether the match is a JSON web token: its first part decodes to an object with "alg".
-func jwt(match string) bool {
-	head, _, _ := strings.Cut(match, ".")
-	raw, err := base64.RawURLEncoding.DecodeString(head)
+// jwtEnd gives where a JSON web token ends that begins at a place, -1 where there is none: its first part decodes to an object with "alg"; two
+// more follow, four of one that is encrypted ("enc").
+func jwtEnd(text string, start int) int {
+	end := runOf(text, start, base64url)
+	raw, err := base64.RawURLEncoding.DecodeString(text[start:end])
 	if err != nil {
-		return false
+		return -1
 	}
-	var header struct {
-		Alg string `json:"alg"`
+	var header struct{ Alg, Enc string }
+	if json.Unmarshal(raw, &header) != nil || header.Alg == "" {
+		return -1
 	}
-	return json.Unmarshal(raw, &header) == nil && header.Alg != ""
+	more := 2
+	if header.Enc != "" {
+		more = 4
+	}
+	for ; more > 0; more-- {
+		if end == len(text) || text[end] != '.' {
+			return -1
+		}
+		end = runOf(text, end+1, base64url)
+	}
+	if text[end-1] == '.' { // alg none: it signs nothing
+		return -1
+	}
+	return end
 }
