@@ -115,3 +115,17 @@ func TestTokens(t *testing.T) {
 		}
 	}
 }
+
+// A password or token in an address is one, and no mailbox.
+func TestAddressesWithPasswords(t *testing.T) {
+	token := "ghp_" + strings.Repeat("aB3dE6gH9", 4)
+	masked{
+		{"redis://:r3d1sPw!9@cache:6379/0", "[CREDENTIAL]:6379/0"},
+		{"postgres://app:sunflower@db.acme.io/prod", "[CREDENTIAL]/prod"},
+		{"postgresql+asyncpg://app:sunflower@db.acme.io/prod", "[CREDENTIAL]/prod"},
+		{"postgres://user:password@db.acme.io/prod", ""},
+		{"https://name:word@acme.io/", ""},
+		{"https://" + token + "@github.com/a/b", "https://[CREDENTIAL]@github.com/a/b"},
+		{"mailto:jane@acme.io or https://acme.io/:jane@acme.io", "mailto:[EMAIL] or https://acme.io/:[EMAIL]"},
+	}.test(t)
+}

@@ -9,13 +9,17 @@ import (
 )
 
 // Email tells whether an @ with a domain behind it, which is the match, has a mailbox before it. A handle of
-// a social network (@name@host), a package with its version, a picture's scale (@2x.png) and git's remote are none.
+// a social network (@name@host), a package with its version, a picture's scale (@2x.png), git's remote and the
+// password or token of an address (https://name:password@host) are none.
 func Email(text string, start, end int) bool {
 	from, _ := emailValue(text, start, end)
 	if from == start || from > 0 && (text[from-1] == '@' || text[from-1] == '/' && from > 1 && text[from-2] != '/' && text[from-2] != ':') {
 		return false
 	}
 	local := text[from:start]
+	if signsIn(text, from, local) {
+		return false
+	}
 	if len(local) > 64 || strings.Contains(local, "..") || strings.HasSuffix(local, ".") || strings.Trim(local, "._%+-'") == "" {
 		return false
 	}
@@ -28,6 +32,17 @@ func Email(text string, start, end int) bool {
 		return false
 	}
 	return end == len(text) || !(text[end] == '.' || text[end] == '-' || text[end] == '_') || end+1 == len(text) || !isAlnum(text[end+1])
+}
+
+// signsIn tells whether what stands before the @ is a secret in the address of a service.
+func signsIn(text string, from int, local string) bool {
+	before := text[max(0, from-96):from]
+	scheme := strings.LastIndex(before, "://")
+	if scheme < 0 {
+		return false
+	}
+	user := before[scheme+len("://"):]
+	return strings.HasSuffix(user, ":") && !strings.ContainsAny(user, "/@ \t\r\n") || user == "" && hasTokenPrefix(local)
 }
 
 // emailValue finds where the mailbox begins: before the @, or the "[at]" that stands for it. A mailbox may then have "[dot]" in it, too.

@@ -126,12 +126,23 @@ func isAddress(match string) bool {
 	return ok && strings.Trim(scheme, alnum+"+") == ""
 }
 
+// stores are schemes whose addresses hold a password that is one, were it a word.
+var stores = []string{"postgres", "postgresql", "mysql", "mariadb", "mongodb", "redis", "rediss", "amqp", "amqps", "mssql", "sqlserver", "oracle", "clickhouse", "cassandra", "ldap", "ldaps", "ftp", "sftp", "smtp", "smtps"}
+
+// examples are what stands for a password in an example of an address.
+var examples = []string{"password", "passwd", "passw0rd", "secret", "example", "pass", "user", "mypassword", "mysecretpassword", "mypass", "token", "username", "changeit"}
+
 // passwordOf tells whether an address holds a password and no placeholder for one.
 func passwordOf(address string) bool {
-	_, rest, _ := strings.Cut(address, "://")
+	scheme, rest, _ := strings.Cut(address, "://")
 	rest, _, _ = strings.Cut(rest, "@")
 	_, value, _ := strings.Cut(rest, ":")
-	return isPassword(value, true)
+	lower := strings.ToLower(value)
+	scheme, _, _ = strings.Cut(strings.ToLower(scheme), "+") // of a driver: postgresql+asyncpg
+	if !slices.Contains(stores, scheme) {
+		return isPassword(value, true)
+	}
+	return len(value) >= 6 && !isPlaceholder(lower) && !slices.Contains(examples, lower)
 }
 
 // keyBlock measures what belongs to a key after its first line: up to the last line, or as far as
