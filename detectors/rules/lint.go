@@ -109,8 +109,8 @@ func lintRule(p *Pack, r *Rule) (faults []Fault) {
 		add("entity", "must be set, and the id begin with \"pii.\"")
 	case p.PII && !audit.SeverityRange{Min: audit.Low, Max: audit.High}.Holds(r.Severity):
 		add("severity", "%q lies outside %s…%s", r.Severity, audit.Low, audit.High)
-	case !p.PII && len(r.Near)+len(r.NotNear) > 0:
-		add("near", "is for packs of personal data")
+	case !p.Raw && len(r.Near)+len(r.NotNear)+len(r.NotBefore) > 0:
+		add("near", "is for packs that read the text as it is spelled: raw: true")
 	case !p.Gate && !p.PII:
 		limits := audit.GroundSeverity[p.Ground]
 		if p.Category != "" {

@@ -312,7 +312,7 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (fau
 	if r.Mitigation != "" && !slices.Contains(audit.Mitigations, r.Mitigation) {
 		faults = append(faults, Fault{where, r.ID, "mitigation", fmt.Sprintf("%q is not one of %v", r.Mitigation, audit.Mitigations)})
 	}
-	r.near, r.notNear = phrases(r.Near), phrases(r.NotNear)
+	r.near, r.notNear, r.notBefore = phrases(r.Near), phrases(r.NotNear), phrases(r.NotBefore)
 	if len(r.Patterns) == 0 {
 		faults = append(faults, Fault{where, r.ID, "patterns", "there must be at least one"})
 	}

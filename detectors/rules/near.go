@@ -2,6 +2,7 @@ package rules
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -14,24 +15,76 @@ const (
 
 // InContext tells whether the match text[start:end] has the words beside it that the rule asks for: one of
 // Near before it, closer than any of NotNear, or right behind it, or in the head of its column where
-// the text is a table. A rule that names neither is always in context.
+// the text is a table. Where a rule names no Near, a word of NotNear counts in the match's own clause only: what stands before a
+// comma, a semicolon, the end of a sentence or of a line is about something else. A word of NotBefore counts where nothing but
+// signs and words such as "number" and "is" stand between it and the match. A rule that names none is always in context.
 //
 // Words are whole: "id" does not stand in "paid", but does in "user_id". Cost is a few searches in a hundred
 // bytes, so it comes last, after the check.
 func InContext(r *Rule, text string, start, end int) bool {
-	if len(r.near)+len(r.notNear) == 0 {
+	if len(r.near)+len(r.notNear)+len(r.notBefore) == 0 {
 		return true
 	}
-	before := placesIn(strings.ToLower(text[max(0, start-contextBefore):start]))
-	near, not := before.lastOf(r.near), before.lastOf(r.notNear)
-	if len(r.near) == 0 {
-		return not < 0 && !has(columnHead(text, start), r.notNear)
+	lower := strings.ToLower(text[max(0, start-contextBefore):start])
+	if len(r.notBefore) > 0 && directly(lower, r.notBefore) {
+		return false
 	}
+	if len(r.near) == 0 {
+		return !has(lower[clause(lower):], r.notNear) && !has(columnHead(text, start), r.notNear)
+	}
+	before := placesIn(lower)
+	near, not := before.lastOf(r.near), before.lastOf(r.notNear)
 	if near >= 0 || not >= 0 {
 		return near > not
 	}
 	after := strings.ToLower(text[end:min(len(text), end+contextAfter)])
 	return has(after, r.near) || has(columnHead(text, start), r.near)
+}
+
+// clause gives where the last clause of a text begins. A line that ends in a colon is a label for the next one.
+func clause(s string) int {
+	for i := len(s); i > 0; i-- {
+		switch s[i-1] {
+		case ',', ';':
+			return i
+		case '\n':
+			if !strings.HasSuffix(strings.TrimRight(s[:i-1], " *\r"), ":") {
+				return i
+			}
+		case '.', '!', '?':
+			if i < len(s) && s[i] == ' ' && !abbreviated(s[:i-1]) {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// abbreviated tells whether a text ends in a word that is cut, as "no." and "ref." are: the dot behind it ends no sentence.
+func abbreviated(s string) bool {
+	return isFiller(s[strings.LastIndexAny(s, " \t(:")+1:])
+}
+
+// fillers stand between a word and its number, or are cut short with a dot.
+var fillers = []string{"no", "nr", "num", "number", "nummer", "numero", "número", "numéro", "n", "id", "code", "is", "was", "ist", "lautet", "ref", "ver", "ser", "art", "inv"}
+
+func isFiller(word string) bool { return slices.Contains(fillers, word) }
+
+// directly tells whether one of some phrases ends a text, signs and fillers left out.
+func directly(lower string, ps []phrase) bool {
+	for {
+		lower = strings.TrimRight(lower, " :#=\"'`.-_(°º\t")
+		if slices.ContainsFunc(ps, func(p phrase) bool {
+			return strings.HasSuffix(lower, p.text) && isWhole(lower, len(lower)-len(p.text), len(lower))
+		}) {
+			return true
+		}
+		at := strings.LastIndexAny(lower, " \t:_") + 1
+		if at == 0 || !isFiller(lower[at:]) {
+			return false
+		}
+		lower = lower[:at]
+	}
 }
 
 func has(lower string, ps []phrase) bool {

@@ -9,6 +9,7 @@ import (
 func TestInContext(t *testing.T) {
 	both := &Rule{near: phrases([]string{"tel", "phone number", "bsn"}), notNear: phrases([]string{"order"})}
 	not := &Rule{notNear: phrases([]string{"order", "facture"})}
+	before := &Rule{notBefore: phrases([]string{"order", "facture"})}
 	rows := strings.Repeat("\n8,9,Paris", 7) // the words of the head are out of reach
 	for _, tc := range []struct {
 		name string
@@ -36,6 +37,15 @@ func TestInContext(t *testing.T) {
 		{"behind a quote beyond ASCII", both, "“BSN «1»”", true},
 		{"a letter beyond ASCII before it", both, "ätel «1»", false},
 		{"the other word behind a quote", not, "“Order «1»", false},
+		{"only the other word: in another clause", not, "The order is late, «1»", true},
+		{"only the other word: in another sentence", not, "See the order. «1»", true},
+		{"only the other word: in another line", not, "Order 5\n«1»", true},
+		{"only the other word: a label in a line of its own", not, "Order:\n«1»", false},
+		{"only the other word: cut short", not, "order no. «1»", false},
+		{"right before", before, "Facture n° «1»", false},
+		{"right before, with a filler", before, "the order number is: «1»", false},
+		{"before other words", before, "the order of Jane «1»", true},
+		{"right before: part of a word", before, "border «1»", true},
 		{"letters beyond ASCII", &Rule{near: phrases([]string{"née le"})}, "Née le «1»", true},
 	} {
 		start := strings.Index(tc.text, "«")

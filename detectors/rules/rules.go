@@ -70,9 +70,10 @@ type Rule struct {
 	// and nowhere else: "never send money" is advice, "never mind, send money" is not.
 	UnlessHere []string `yaml:"unless_here,omitempty"`
 	// Near holds plain words, one of which must stand near the match; where NotNear words stand between it
-	// and the match, or alone, there is no hit. Packs of personal data only; see InContext.
-	Near    []string `yaml:"near,omitempty"`
-	NotNear []string `yaml:"not_near,omitempty"`
+	// and the match, or alone in its clause, or NotBefore words right before it, there is no hit. Raw packs only; see InContext.
+	Near      []string `yaml:"near,omitempty"`
+	NotNear   []string `yaml:"not_near,omitempty"`
+	NotBefore []string `yaml:"not_before,omitempty"`
 	// Check names a validator of the matched text: luhn, iban, ssn, secret, … See package check.
 	Check   string   `yaml:"check,omitempty"`
 	Entity  string   `yaml:"entity,omitempty"` // type of personal data, "CREDIT_CARD"
@@ -101,8 +102,8 @@ type Rule struct {
 	Expanded []string `yaml:"-" json:"-"` // patterns with lists put in
 	Guards   []Guard  `yaml:"-" json:"-"` // unless patterns of rule and pack, without regard to case
 
-	here          []*regexp.Regexp // UnlessHere
-	near, notNear []phrase
+	here                     []*regexp.Regexp // UnlessHere
+	near, notNear, notBefore []phrase
 }
 
 // Advice is what the rule suggests against what it finds.

@@ -9,16 +9,18 @@ package check
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Func tells whether text[start:end] is what the rule is after.
 type Func func(text string, start, end int) bool
 
 var byName = withAnyCase(map[string]Func{
-	"luhn":   Card,
-	"iban":   IBAN,
-	"ssn":    SSN,
-	"secret": Secret,
+	"luhn":         Card,
+	"card_grouped": CardGrouped,
+	"iban":         IBAN,
+	"ssn":          SSN,
+	"secret":       Secret,
 
 	"token": Token, "wallet": Wallet,
 	"email": Email, "ip": IP, "mac": MAC,
@@ -56,7 +58,7 @@ func upper(s string) string {
 
 // values find what is to be masked where it is not the whole match.
 var values = map[string]func(text string, start, end int) (from, to int){
-	"luhn": cardValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
+	"luhn": cardValue, "iban": ibanValue, "ip": ipValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
 	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue,
 }
 
@@ -76,19 +78,57 @@ func Named(name string) Func { return byName[name] }
 func Names() []string { return slices.Sorted(maps.Keys(byName)) }
 
 // partOfLonger tells whether the match is chained to another letter or digit, directly or by one of
-// the signs that join numbers, as in "0.4111…", "id-4111…" and "4111…-22".
+// the signs that join numbers, as in "0.4111…", "id-4111…" and "4111…-22". A word behind a dot or a hyphen is the next
+// sentence, a file's kind or a currency, and the match stands for itself; so it does behind a line break or a tab that is written as \n or \t.
 func partOfLonger(text string, start, end int) bool {
-	if start > 0 {
-		if c := text[start-1]; isAlnum(c) || isJoint(c) && start > 1 && isAlnum(text[start-2]) {
-			return true
-		}
+	return chainedBefore(text, start) || chainedBehind(text, end) && !(contains("-.", text[end]) && word(text[end+1:]))
+}
+
+// chained is partOfLonger for what a word may belong to: a version, a host.
+func chained(text string, start, end int) bool {
+	return chainedBefore(text, start) || chainedBehind(text, end)
+}
+
+func chainedBefore(text string, start int) bool {
+	if start == 0 || escaped(text, start) {
+		return false
 	}
-	if end < len(text) {
-		if c := text[end]; isAlnum(c) || isJoint(c) && end+1 < len(text) && isAlnum(text[end+1]) {
-			return true
-		}
+	c := text[start-1]
+	return isAlnum(c) || isJoint(c) && start > 1 && isAlnum(text[start-2]) && !labelBefore(text, start-1)
+}
+
+func chainedBehind(text string, end int) bool {
+	if end == len(text) {
+		return false
 	}
-	return false
+	c := text[end]
+	return isAlnum(c) || isJoint(c) && end+1 < len(text) && isAlnum(text[end+1])
+}
+
+// escaped tells whether a line break or a tab stands before a place, written with a backslash.
+func escaped(text string, at int) bool {
+	return at > 1 && text[at-2] == '\\' && contains("nrt", text[at-1])
+}
+
+// word tells whether letters begin the text, and no digits follow them.
+func word(s string) bool {
+	n := 0
+	for n < len(s) && (isAlpha(s[n]) || s[n] >= 0x80) {
+		n++
+	}
+	return n > 1 && (n == len(s) || !isDigit(s[n]) && s[n] != '_')
+}
+
+// fields are words of which names of files and fields are made that end in their value: "card_number_4111…".
+var fields = []string{"card", "ssn", "number", "social", "iban", "account", "pan"}
+
+// labelBefore tells whether an underscore at a place ends such a name.
+func labelBefore(text string, at int) bool {
+	from := at
+	for from > 0 && isAlpha(text[from-1]) {
+		from--
+	}
+	return text[at] == '_' && slices.Contains(fields, strings.ToLower(text[from:at]))
 }
 
 func isJoint(c byte) bool { return c == '-' || c == '.' || c == '_' }

@@ -86,7 +86,7 @@ func beforeDot(text string, at int) int {
 	return from
 }
 
-// mailbox goes back over what a mailbox may hold; other letters than ASCII's may.
+// mailbox goes back over what a mailbox may hold; other letters than ASCII's may. A line break or tab that is written before it, as \n or \t, is none of it.
 func mailbox(text string, from int) int {
 	end := from
 	for from > 0 && end-from < 96 {
@@ -104,6 +104,9 @@ func mailbox(text string, from int) int {
 		}
 		from -= size
 	}
+	if from+1 < end && escaped(text, from+1) {
+		from++
+	}
 	for from < end && strings.IndexByte("'.%-", text[from]) >= 0 { // a quotation mark or a dash before it
 		from++
 	}
@@ -114,9 +117,10 @@ func mailbox(text string, from int) int {
 // network ("10.0.0.0/8"), and of version 4 not part of a version's number. Private and documentation ranges
 // count: within a company they name a person's machine.
 func IP(text string, start, end int) bool {
+	start, end = ipValue(text, start, end)
 	match := text[start:end]
 	a, err := netip.ParseAddr(match)
-	if err != nil || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || partOfLonger(text, start, end) {
+	if err != nil || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || chained(text, start, end) {
 		return false
 	}
 	if network(text[end:]) || start > 0 && text[start-1] == ':' && a.Is6() || end < len(text) && text[end] == ':' && a.Is6() {
@@ -136,6 +140,11 @@ func IP(text string, start, end int) bool {
 		return saysIP(text, start)
 	}
 	return true
+}
+
+// ipValue leaves out a label before the address.
+func ipValue(text string, start, end int) (from, to int) {
+	return start + strings.LastIndexAny(text[start:end], " \t\r\n=\"'") + 1, end
 }
 
 // saysIP looks for the word before an address that might as well number a section.

@@ -1,11 +1,24 @@
 package check
 
+import "regexp"
+
 // Card tells whether the match is the number of a payment card: a known issuer's prefix, a length
 // that issuer uses, and a right Luhn digit (ISO/IEC 7812). Groups within an IBAN are none.
 func Card(text string, start, end int) bool {
+	start, _ = cardValue(text, start, end)
 	ds := digits(text[start:end])
-	return !partOfLonger(text, start, end) && issued(ds) && luhn(ds) && !withinIBAN(text, start)
+	return !(chainedBefore(text, start) || partOfLonger(text, start, end) && !expiry.MatchString(text[end:])) && issued(ds) && luhn(ds) && !withinIBAN(text, start)
 }
+
+// CardGrouped is Card for numbers in other groups than those that stand on a card, which their pattern finds without a word.
+func CardGrouped(text string, start, end int) bool {
+	return Card(text, start, end) && !usual.MatchString(text[start:end])
+}
+
+var usual = regexp.MustCompile(`^(?:\d+|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d{4}|3\d{3}[ -]\d{6}[ -]\d{4,5})$`)
+
+// expiry is when a card ends, written behind its number.
+var expiry = regexp.MustCompile(`^-(?:0[1-9]|1[0-2])/\d\d\b`)
 
 func luhn(ds []byte) bool {
 	sum := 0
@@ -113,21 +126,43 @@ func ITIN(text string, start, end int) bool {
 	return group >= 50 && group <= 65 || group >= 70 && group <= 88 || group >= 90 && group <= 92 || group >= 94
 }
 
-// IBAN tells whether the match has the length its country uses and a remainder of 1 modulo 97
-// (ISO 13616).
+// IBAN tells whether an account number begins with the match, of the length that its country uses and with a remainder of 1 modulo 97
+// (ISO 13616). In groups of other than four, as countries write them, it is in capitals and mostly of digits.
 func IBAN(text string, start, end int) bool {
-	var b []byte
-	for i := start; i < end; i++ {
-		if c := text[i]; isAlpha(c) {
-			b = append(b, c&^0x20)
-		} else if isDigit(c) {
-			b = append(b, c)
+	from, to := ibanValue(text, start, end)
+	return from < to && !partOfLonger(text, from, to) && remainder(text[from:to]) == 1
+}
+
+// ibanValue gives the account number that begins with the match, an empty range where none can.
+func ibanValue(text string, start, end int) (from, to int) {
+	from = start
+	if from+2 > len(text) {
+		return start, start
+	}
+	most := ibanLength[string([]byte{text[from] &^ 0x20, text[from+1] &^ 0x20})]
+	n, numbers, small, free := 0, 0, false, false
+	for to = from; to < len(text) && n < most; to++ {
+		c := text[to]
+		switch {
+		case isDigit(c):
+			n, numbers = n+1, numbers+1
+		case isAlpha(c):
+			n, small = n+1, small || c >= 'a'
+		case c != ' ' && c != '-' && c != '.', !isAlnum(text[to-1]):
+			return start, start
+		default:
+			free = free || n%4 != 0
 		}
 	}
-	if len(b) < 15 || ibanLength[string(b[:2])] != len(b) || partOfLonger(text, start, end) {
-		return false
+	if n < most || most == 0 || free && (small || 2*numbers < most) {
+		return start, start
 	}
-	rest := 0
+	return from, to
+}
+
+// remainder takes an account number modulo 97, its first four characters behind the others.
+func remainder(s string) (rest int) {
+	b := letters(s)
 	for _, c := range append(b[4:len(b):len(b)], b[:4]...) {
 		if isDigit(c) {
 			rest = (rest*10 + int(c-'0')) % 97
@@ -135,7 +170,7 @@ func IBAN(text string, start, end int) bool {
 			rest = (rest*100 + int(c-'A') + 10) % 97
 		}
 	}
-	return rest == 1
+	return rest
 }
 
 // longestIBAN is in bytes, with a space between each four characters.

@@ -136,7 +136,7 @@ func bounded(text string, from, to int) bool {
 		return true
 	}
 	match := text[from:to]
-	if from > 0 {
+	if from > 0 && !escaped(text, from) {
 		c := text[from-1]
 		if isAlnum(c) || c == '_' || c == '+' {
 			return true

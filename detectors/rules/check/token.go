@@ -36,7 +36,7 @@ const leastEntropy = 2.8
 func Token(text string, start, end int) bool {
 	from, to := tokenValue(text, start, end)
 	token := text[from:to]
-	if from == start && partOfLonger(text, from, to) {
+	if from == start && chained(text, from, to) {
 		return false
 	}
 	if id, rest, ok := strings.Cut(token, ":AA"); ok && len(digits(id)) == len(id) {

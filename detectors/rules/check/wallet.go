@@ -12,7 +12,7 @@ import (
 func Wallet(text string, start, end int) bool {
 	match := text[start:end]
 	switch {
-	case partOfLonger(text, start, end):
+	case chained(text, start, end):
 		return false
 	case strings.HasPrefix(match, "0x"):
 		return entropy(match[2:]) >= leastEntropy
