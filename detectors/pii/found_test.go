@@ -129,3 +129,73 @@ func TestAddressesWithPasswords(t *testing.T) {
 		{"mailto:jane@acme.io or https://acme.io/:jane@acme.io", "mailto:[EMAIL] or https://acme.io/:[EMAIL]"},
 	}.test(t)
 }
+
+// What ends a sentence, names a file or ends a line in a log is no part of the number beside it.
+func TestNumbersBesideSigns(t *testing.T) {
+	masked{
+		{"My SSN is 536-22-8193.Please help", "My SSN is [US_SSN].Please help"},
+		{"My card is 4539453331478936.Please refund", "My card is [CREDIT_CARD].Please refund"},
+		{"IBAN DE25370400442880407238.Bitte prüfen", "IBAN [IBAN].Bitte prüfen"},
+		{"ssn_536-22-8193.pdf", "ssn_[US_SSN].pdf"},
+		{"card_number_4539351197181471.pdf", "card_number_[CREDIT_CARD].pdf"},
+		{"4539815806998335-09/27", "[CREDIT_CARD]-09/27"},
+		{"DE89370400440532013000-EUR", "[IBAN]-EUR"},
+		{`row: 'Mia\t536-22-8193\tOH'`, `row: 'Mia\t[US_SSN]\tOH'`},
+		{`'x\nana@firma.es'`, `'x\n[EMAIL]'`},
+		{`line1\n+1 415-867-2233\nline3`, `line1\n[PHONE]\nline3`},
+		{`'\n4539351197181471\n'`, `'\n[CREDIT_CARD]\n'`},
+		{"4539815806998335-22", ""},
+		{"id_4539815806998335", ""},
+		{"4539815806998335abc", ""},
+		{"running 84.151.22.7.jar", ""},
+	}.test(t)
+}
+
+// An account number is found in the groups of its country.
+func TestNationalIBANs(t *testing.T) {
+	for _, iban := range []string{
+		"IT89X 05428 11101 839061363973", "FR93 30006 00001 62200020574 87", "GB20 NWBK 840244 73645208", "AT51 18902 46174923827", "CH56 15983 666603309366", "DE 46370400441174355437", "DE50.3704.0044.9069.6630.90",
+	} {
+		masked{{"Pay to " + iban + " by Friday", "Pay to [IBAN] by Friday"}, {"Pay to " + iban, "Pay to [IBAN]"}}.test(t)
+	}
+	masked{{"at 20 minutes past ten we all go home now", ""}}.test(t)
+}
+
+// Cards in groups that few write need the word; so do social security numbers without hyphens.
+func TestLabelledNumbers(t *testing.T) {
+	masked{
+		{"card on two lines: 45398601 29554415", "card on two lines: [CREDIT_CARD]"},
+		{"Her card is 4539 1488\n0343 6467.", "Her card is [CREDIT_CARD]."},
+		{"Visa 4539  1488  0343  6467", "Visa [CREDIT_CARD]"},
+		{"45398601 29554415", ""},
+		{"name,SSN\nMia,536228193", "name,SSN\nMia,[US_SSN]"},
+		{"| name | SSN |\n|---|---|\n| Mia | 536228193 |", "| name | SSN |\n|---|---|\n| Mia | [US_SSN] |"},
+		{"employee_ssn=536228193", "employee_ssn=[US_SSN]"},
+		{`"employeeSsn":"536228193"`, `"employeeSsn":"[US_SSN]"`},
+		{`"social_security_number": "536228193"`, `"social_security_number": "[US_SSN]"`},
+		{"Social security number (SSN): 536228193", "Social security number (SSN): [US_SSN]"},
+		{"SSN (536228193)", "SSN ([US_SSN])"},
+		{"my social is 536228193", "my social is [US_SSN]"},
+		{"ref no. 203-73-0300", ""},
+		{"Order 203-73-0300 shipped.", ""},
+		{"invoice 203-73-0300", ""},
+		{"Order 17, SSN 203-73-0300", "Order 17, SSN [US_SSN]"},
+	}.test(t)
+}
+
+// A word for other numbers is about its own clause, and about a number with a country's code only right before it.
+func TestOtherNumbersNearby(t *testing.T) {
+	masked{
+		{"Order 4821, Jane Roe, +1 415-867-2210", "Order 4821, Jane Roe, [PHONE]"},
+		{"The order of Jane Roe +1 415-867-2210", "The order of Jane Roe [PHONE]"},
+		{"My order is late, 415-867-2210 is my number", "My order is late, [PHONE] is my number"},
+		{"client version 2.1 connected from 84.151.22.190", "client version 2.1 connected from [IP_ADDRESS]"},
+		{"Chrome on Windows from 84.151.22.190", "Chrome on Windows from [IP_ADDRESS]"},
+		{"release 5, host: 84.151.22.190", "release 5, host: [IP_ADDRESS]"},
+		{"Pedido de Ana, 48213977C", "Pedido de Ana, [ES_NIF]"},
+		{"order number: +14158672210", ""},
+		{"ref. no. 415-867-2210", ""},
+		{"order for the part 415-867-2210", ""},
+		{"We upgraded from 10.2.33.4 to 10.2.34.1", ""},
+	}.test(t)
+}
