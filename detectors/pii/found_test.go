@@ -199,3 +199,33 @@ func TestOtherNumbersNearby(t *testing.T) {
 		{"We upgraded from 10.2.33.4 to 10.2.34.1", ""},
 	}.test(t)
 }
+
+// Identities, addresses, dates and telephones as people and programs of several countries write them.
+func TestFurtherForms(t *testing.T) {
+	masked{
+		{"Personalausweisnummer: YRFPJZWPW", "Personalausweisnummer: [DE_ID_CARD]"},
+		{"Ausweisnummer: YFYH6KCRJ8", "Ausweisnummer: [DE_ID_CARD]"},
+		{"Ausweisnummer: YFYH6KCRJ7", ""},
+		{"Reisepass-Nr.: HRP5LWCJJ", "Reisepass-Nr.: [PASSPORT]"},
+		{"联系li.wei@163.com或li.wei@163.com", "联系[EMAIL]或[EMAIL]"},
+		{"邮箱是li.wei@163.com,谢谢", "邮箱是[EMAIL],谢谢"},
+		{"почта иван@почта.рф", "почта [EMAIL]"},
+		{"peer 2a02:8108:1c40:3f2::1b: timeout", "peer [IP_ADDRESS]: timeout"},
+		{"peer ::ffff:84.151.22.7 left", "peer [IP_ADDRESS] left"},
+		{"host 2a02:8108::ffff:54.12.1.9 seen", "host [IP_ADDRESS] seen"},
+		{"ffff:84.151.22.7 left", "ffff:[IP_ADDRESS] left"},
+		{"DOB 23-May-1987", "DOB [DATE_OF_BIRTH]"},
+		{`{"birthDate":"1987-05-23T00:00:00Z"}`, `{"birthDate":"[DATE_OF_BIRTH]T00:00:00Z"}`},
+		{`{"dob":"19870523"}`, `{"dob":"[DATE_OF_BIRTH]"}`},
+		{"ring 1234567 times", ""},
+		{"call 955445400 failed", ""},
+		{"office 4829173 sq ft", ""},
+		{"mobile sales 1867 1478", ""},
+		{"Ph: 4829 1736", "Ph: [PHONE]"},
+		{"T: 4829 1736", "T: [PHONE]"},
+		{"тел. 482-91-73", "тел. [PHONE]"},
+		{"电话：13812348765", "电话：[PHONE]"},
+		{"電話 03-4829-1736", "電話 [PHONE]"},
+		{"携帯 090-4829-1736", "携帯 [PHONE]"},
+	}.test(t)
+}

@@ -24,7 +24,7 @@ var byName = withAnyCase(map[string]Func{
 
 	"token": Token, "wallet": Wallet,
 	"email": Email, "ip": IP, "mac": MAC,
-	"phone": Phone, "phone_international": PhoneInternational, "phone_labelled": PhoneLabelled,
+	"phone": Phone, "phone_international": PhoneInternational, "phone_labelled": PhoneLabelled, "phone_called": PhoneCalled,
 	"date": Date, "passport": Passport, "mrz": MRZ, "licence": Licence,
 	"itin": ITIN, "de_tax_id": DETaxID, "de_id_card": DEIDCard, "de_pension": DEPension, "de_health": DEHealth, "fr_nir": FRNIR, "es_nif": ESNIF,
 	"it_fiscal_code": ITFiscalCode, "nl_bsn": NLBSN, "pl_pesel": PLPESEL, "pl_nip": PLNIP, "pl_id_card": PLIDCard, "be_nrn": BENRN,
@@ -35,14 +35,19 @@ var byName = withAnyCase(map[string]Func{
 // withAnyCase adds <name>_any_case for checks whose rules may ask for the word beside it: whoever types "dni 12345678z" means the number, while
 // letters and digits that stand alone are an identifier in capitals only.
 func withAnyCase(checks map[string]Func) map[string]Func {
-	for _, name := range []string{"es_nif", "uk_nino", "ie_pps", "de_id_card", "de_pension", "de_health", "pl_id_card"} {
-		strict := checks[name]
-		checks[name+"_any_case"] = func(text string, start, end int) bool {
-			from, to := max(0, start-2), min(len(text), end+2) // as much as a check looks at
-			return strict(text[from:start]+upper(text[start:end])+text[end:to], start-from, end-from)
-		}
+	for _, name := range []string{"es_nif", "uk_nino", "ie_pps", "de_pension", "de_health", "pl_id_card"} {
+		checks[name+"_any_case"] = anyCase(checks[name])
 	}
+	checks["de_id_card_any_case"] = anyCase(DEIDCardLabelled)
 	return checks
+}
+
+// anyCase reads the match in capitals.
+func anyCase(strict Func) Func {
+	return func(text string, start, end int) bool {
+		from, to := max(0, start-2), min(len(text), end+2) // as much as a check looks at
+		return strict(text[from:start]+upper(text[start:end])+text[end:to], start-from, end-from)
+	}
 }
 
 // upper gives s with capitals for the small letters of ASCII, so that no place in it moves.
@@ -59,7 +64,7 @@ func upper(s string) string {
 // values find what is to be masked where it is not the whole match.
 var values = map[string]func(text string, start, end int) (from, to int){
 	"luhn": cardValue, "iban": ibanValue, "ip": ipValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
-	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue,
+	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue, "phone_called": phoneValue, "date": dateValue,
 }
 
 // Value gives where the value stands of a match that passed the named check: without a label that the

@@ -10,8 +10,13 @@ var months = []string{ // by their first letters in the languages of the packs
 // Date tells whether the match is a day of a person's life: day, month and year of 1900 to 2099, in any
 // order that is in use; a year of two digits counts too.
 func Date(text string, start, end int) bool {
+	whole := end
+	_, end = dateValue(text, start, end)
 	match := text[start:end]
-	if partOfLonger(text, start, end) {
+	if len(match) == 8 && isDigits(match) {
+		return compactDate(match) && !partOfLonger(text, start, end)
+	}
+	if end == whole && partOfLonger(text, start, end) {
 		return false
 	}
 	var parts []int
@@ -37,6 +42,14 @@ func Date(text string, start, end int) bool {
 		return inRange(parts[2], widths[2]) && (day(parts[2], parts[1], parts[0]) || day(parts[2], parts[0], parts[1]))
 	}
 	return false
+}
+
+// dateValue leaves out the time of day behind a date ("1987-05-23T00:00").
+func dateValue(text string, start, end int) (from, to int) {
+	if day, time, ok := strings.Cut(text[start:end], "T"); ok && len(day) >= 8 && len(time) > 0 && isDigit(time[0]) {
+		return start, start + len(day)
+	}
+	return start, end
 }
 
 func namesMonth(s string) bool {

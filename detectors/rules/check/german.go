@@ -35,21 +35,32 @@ func DETaxID(text string, start, end int) bool {
 // DEIDCard tells whether the match is the number of a German identity card: nine characters of those in
 // use; where a tenth follows it is their check digit (ICAO 9303, weights 7-3-1). Nine alone need a word.
 func DEIDCard(text string, start, end int) bool {
+	numbers, ok := deIDCard(text, start, end)
+	return ok && numbers >= 3
+}
+
+// DEIDCardLabelled is DEIDCard beside the word, where few digits do, or none: no word is made of these letters.
+func DEIDCardLabelled(text string, start, end int) bool {
+	_, ok := deIDCard(text, start, end)
+	return ok
+}
+
+// deIDCard counts the digits among the first nine characters.
+func deIDCard(text string, start, end int) (numbers int, ok bool) {
 	const inUse = "0123456789CFGHJKLMNPRTVWXYZ"
 	b := letters(text[start:end])
 	if (len(b) != 9 && len(b) != 10) || !capitals(text[start:end]) || partOfLonger(text, start, end) || !isAlpha(b[0]) {
-		return false
+		return 0, false
 	}
-	numbers := 0
 	for _, c := range b[:9] {
 		if !contains(inUse, c) {
-			return false
+			return 0, false
 		}
 		if isDigit(c) {
 			numbers++
 		}
 	}
-	return numbers >= 3 && (len(b) == 9 || isDigit(b[9]) && icaoDigit(b[:9]) == int(b[9]-'0'))
+	return numbers, len(b) == 9 || isDigit(b[9]) && icaoDigit(b[:9]) == int(b[9]-'0')
 }
 
 // DEPension tells whether the match is the number of a German pension insurance (Versicherungsnummer, VKVV § 2): area, birth date, the first

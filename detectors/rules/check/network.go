@@ -89,9 +89,16 @@ func beforeDot(text string, at int) int {
 // mailbox goes back over what a mailbox may hold; other letters than ASCII's may. A line break or tab that is written before it, as \n or \t, is none of it.
 func mailbox(text string, from int) int {
 	end := from
+	latin, others := false, false // letters of one script make a mailbox
 	for from > 0 && end-from < 96 {
 		c := text[from-1]
 		if c < utf8.RuneSelf {
+			if isAlpha(c) {
+				if others {
+					break
+				}
+				latin = true
+			}
 			if !isAlnum(c) && strings.IndexByte("._%+-'", c) < 0 {
 				break
 			}
@@ -101,6 +108,12 @@ func mailbox(text string, from int) int {
 		r, size := utf8.DecodeLastRuneInString(text[:from])
 		if !unicode.IsLetter(r) && !unicode.IsMark(r) {
 			break
+		}
+		if !unicode.In(r, unicode.Latin, unicode.Mn) {
+			if latin {
+				break
+			}
+			others = true
 		}
 		from -= size
 	}
@@ -123,7 +136,7 @@ func IP(text string, start, end int) bool {
 	if err != nil || a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || chained(text, start, end) {
 		return false
 	}
-	if network(text[end:]) || start > 0 && text[start-1] == ':' && a.Is6() || end < len(text) && text[end] == ':' && a.Is6() {
+	if network(text[end:]) || start > 0 && text[start-1] == ':' && a.Is6() || end+1 < len(text) && text[end] == ':' && (isAlnum(text[end+1]) || text[end+1] == ':') && a.Is6() {
 		return false
 	}
 	if a.Is6() {
@@ -142,10 +155,22 @@ func IP(text string, start, end int) bool {
 	return true
 }
 
-// ipValue leaves out a label before the address.
+// ipValue leaves out a label before the address, and takes in what makes one of version 4 one of version 6 ("::ffff:").
 func ipValue(text string, start, end int) (from, to int) {
-	return start + strings.LastIndexAny(text[start:end], " \t\r\n=\"'") + 1, end
+	from = start + strings.LastIndexAny(text[start:end], " \t\r\n=\"'") + 1
+	if strings.IndexByte(text[from:end], '.') > 0 {
+		six := from
+		for six > 0 && six > end-48 && (text[six-1] == ':' || isHex(text[six-1])) {
+			six--
+		}
+		if _, err := netip.ParseAddr(text[six:end]); err == nil {
+			from = six
+		}
+	}
+	return from, end
 }
+
+func isHex(c byte) bool { return strings.IndexByte(anyHex, c) >= 0 }
 
 // saysIP looks for the word before an address that might as well number a section.
 func saysIP(text string, start int) bool {

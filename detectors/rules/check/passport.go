@@ -18,12 +18,12 @@ func icaoDigit(b []byte) (sum int) {
 }
 
 // Passport tells whether the match has the shape of a passport number: six to ten letters and digits, at
-// most three letters in a row, at least four digits, or two in a German one, which mixes digits with letters that are no vowels; six with small letters.
+// most three letters in a row, at least four digits, or one in a German one, which mixes digits with letters that are no vowels; six with small letters.
 // Its rule needs the word beside it.
 func Passport(text string, start, end int) bool {
 	match := text[start:end]
 	n := len(digits(match))
-	german := n >= 2 && len(match) == 9 && strings.Trim(match, "CFGHJKLMNPRTVWXYZ0123456789") == "" && strings.IndexByte("CFGHJK", match[0]) >= 0
+	german := n >= 1 && len(match) == 9 && strings.Trim(match, "CFGHJKLMNPRTVWXYZ0123456789") == "" && strings.IndexByte("CFGHJK", match[0]) >= 0
 	return (n >= 4 || german) && len(match) >= 6 && len(match) <= 10 && (capitals(match) || n >= 6) && !partOfLonger(text, start, end) && !(len(match) == 8 && n == 8 && compactDate(match))
 }
 

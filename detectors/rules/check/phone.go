@@ -31,13 +31,7 @@ func PhoneInternational(text string, start, end int) bool {
 
 // grouped tells whether somebody wrote the number in groups, as one does for people.
 func grouped(s string) bool {
-	n := 0
-	for i := 1; i < len(s); i++ {
-		if !isDigit(s[i-1]) && isDigit(s[i]) {
-			n++
-		}
-	}
-	return n >= 3
+	return groups(s) >= 4 || groups(s) == 3 && !isDigit(s[0])
 }
 
 // Phone tells whether the match is a number as it is written within a country: its pattern holds the
@@ -89,6 +83,34 @@ func PhoneLabelled(text string, start, end int) bool {
 		return false
 	}
 	return !compactDate(match) || len(ds) != len(match)
+}
+
+// PhoneCalled is PhoneLabelled for words that mean other things too ("ring 1234567 times"): the number looks like one of a telephone, by what
+// it begins with, its length or its groups, or a sign or word leads to it ("call me on").
+func PhoneCalled(text string, start, end int) bool {
+	if !PhoneLabelled(text, start, end) {
+		return false
+	}
+	from, to := phoneValue(text, start, end)
+	match := text[from:to]
+	if contains("+(0", match[0]) || len(digits(match)) >= 10 || groups(match) >= 3 {
+		return true
+	}
+	before := strings.ToLower(strings.TrimRight(text[max(0, from-24):from], " \t\"'"))
+	return strings.HasSuffix(before, ":") || strings.HasSuffix(before, "=") || slices.Contains(leading, before[strings.LastIndexAny(before, " \t\n")+1:])
+}
+
+// leading are words between a word for calling and the number.
+var leading = []string{"me", "us", "him", "her", "them", "on", "at", "under", "number", "no", "no.", "is", "#"}
+
+// groups counts the groups of digits.
+func groups(s string) (n int) {
+	for i := range len(s) {
+		if isDigit(s[i]) && (i == 0 || !isDigit(s[i-1])) {
+			n++
+		}
+	}
+	return n
 }
 
 // amount is a large number in groups of thousands.
