@@ -53,17 +53,17 @@ func TestMaskKnowsNoDeadline(t *testing.T) {
 	if v := c.Analyze(t.Context(), detectortest.Interaction("", text)); v.Status != audit.Failed {
 		t.Fatalf("the analysis is %s", v.Status)
 	}
-	got, changed, err := guard.New(c, guard.Config{}).Mask(t.Context(), []string{text})
-	if want := strings.Replace(long, "ana@firma.es", "[EMAIL_1]", 1) + "address [IP_ADDRESS_1]"; err != nil || !changed || got[0] != want {
-		t.Errorf("%v %v", changed, err)
+	got, err := guard.New(c, guard.Config{}).Mask(t.Context(), []string{text})
+	if want := strings.Replace(long, "ana@firma.es", "[EMAIL_1]", 1) + "address [IP_ADDRESS_1]"; err != nil || !got[0].Changed() || got[0].Text != want {
+		t.Error(err)
 	}
 }
 
 func TestMaskNotLookedAt(t *testing.T) {
 	for name, c := range map[string]*detectors.Current{"it fails": current(t, blindfold{}), "nothing looks": current(t, fine{})} {
 		for _, open := range []bool{false, true} {
-			if out, changed, err := guard.New(c, guard.Config{FailOpen: open}).Mask(t.Context(), []string{address}); !errors.Is(err, guard.ErrNotMasked) || audit.KindOf(err) != audit.KindUnavailable || changed || out != nil || strings.Contains(err.Error(), "jane") {
-				t.Errorf("%s: %q %v", name, out, err)
+			if out, err := guard.New(c, guard.Config{FailOpen: open}).Mask(t.Context(), []string{address}); !errors.Is(err, guard.ErrNotMasked) || audit.KindOf(err) != audit.KindUnavailable || out != nil || strings.Contains(err.Error(), "jane") {
+				t.Errorf("%s: %v %v", name, out, err)
 			}
 		}
 	}
@@ -76,13 +76,13 @@ func TestMaskNotLookedAt(t *testing.T) {
 func TestMaskTakesRulesInUse(t *testing.T) {
 	c := current(t, blindfold{})
 	g := guard.New(c, guard.Config{})
-	if _, _, err := g.Mask(t.Context(), []string{address}); err == nil {
+	if _, err := g.Mask(t.Context(), []string{address}); err == nil {
 		t.Fatal("masked")
 	}
 	c.Use(guardtest.Current(t).Analyzer())
 	for range 2 {
-		if got, _, err := g.Mask(t.Context(), []string{address, clean, ""}); err != nil || got[0] != "Write to [EMAIL_1], not to [EMAIL_2]." || got[1] != clean || got[2] != "" {
-			t.Errorf("%q %v", got, err)
+		if got, err := g.Mask(t.Context(), []string{address, clean, ""}); err != nil || got[0].Text != "Write to [EMAIL_1], not to [EMAIL_2]." || got[1].Text != clean || got[2].Text != "" {
+			t.Errorf("%v %v", got, err)
 		}
 	}
 }

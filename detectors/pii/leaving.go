@@ -20,6 +20,24 @@ type Masked struct {
 // Changed tells whether anything was masked.
 func (m Masked) Changed() bool { return len(m.Places) > 0 }
 
+// openTail is how many code points behind a value, or of it, may still tell what it is.
+const openTail = 160
+
+// Open is how many code points at the end of the masked text may read otherwise when the text goes on, as that of a stream does: half
+// a number, or one whose name is still to come. They are whole words, and a key block that has no end yet is open from its beginning.
+func (m Masked) Open() int {
+	at := len(m.Text)
+	for n := 0; n < openTail && at > 0; n++ {
+		_, size := utf8.DecodeLastRuneInString(m.Text[:at])
+		at -= size
+	}
+	at = strings.LastIndexAny(m.Text[:at], " \t\r\n") + 1
+	if block := strings.LastIndex(m.Text, "-----BEGIN"); block >= 0 && !strings.Contains(m.Text[block:], "-----END") {
+		at = min(at, block)
+	}
+	return utf8.RuneCountInString(m.Text[at:])
+}
+
 // Original gives the place, in the text as it was, of a place in the masked one; both in code points. What touches a
 // placeholder takes in all that it stands for.
 func (m Masked) Original(s audit.Span) audit.Span {

@@ -502,9 +502,11 @@ func TestLiteLLM(t *testing.T) {
 		status     int
 		want       string
 	}{
-		{"masked", `{"input_type":"response","litellm_call_id":"c",` + secret + `,"additional_provider_specific_params":{"mask":true}}`, 200, `{"action":"GUARDRAIL_INTERVENED","texts":["Write to [EMAIL_1].","Not to [EMAIL_2] but to [EMAIL_1]."]}`},
+		{"masked", `{"input_type":"response","litellm_call_id":"c",` + secret + `,"additional_provider_specific_params":{"mask":true}}`, 200, `{"action":"GUARDRAIL_INTERVENED","texts":["Write to [EMAIL_1].","Not to [EMAIL_2] but to [EMAIL_1]."],"stream_holdback_chars":[19,34]}`},
 		{"a prompt is masked, too", `{"input_type":"request","litellm_call_id":"c",` + secret + `,"additional_provider_specific_params":{"mask":true}}`, 200, `{"action":"GUARDRAIL_INTERVENED"`},
 		{"masked by the question before", `{"input_type":"request","litellm_call_id":"c","texts":["What is your passport number?","A48291736","It was A48291736."],"additional_provider_specific_params":{"mask":true}}`, 200, `"texts":["What is your passport number?","[PASSPORT_1]","It was [PASSPORT_1]."]`},
+		{"half a number is kept back", `{"input_type":"response","litellm_call_id":"c","texts":["` + strings.Repeat("She asked what the others made of it. ", 20) + `Her SSN is 536"],"additional_provider_specific_params":{"mask":true}}`, 200, `{"action":"NONE","stream_holdback_chars":[162]}`},
+		{"a prompt is no stream", `{"input_type":"request","litellm_call_id":"c","texts":["a"],"additional_provider_specific_params":{"mask":true}}`, 200, `{"action":"NONE"}`},
 		{"not masked", `{"input_type":"response","litellm_call_id":"c",` + secret + `}`, 200, `{"action":"NONE"}`},
 		{"a prompt that is not checked", `{"input_type":"request","texts":["` + emotional + `"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block"}}`, 200, `{"action":"NONE"}`},
 		{"a prompt that is", `{"input_type":"request","texts":["` + emotional + `"],"additional_provider_specific_params":{"domain":"hr","biasAction":"block","check":"prompt"}}`, 200, `{"action":"BLOCKED"`},

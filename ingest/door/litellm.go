@@ -56,6 +56,8 @@ type liteLLMAnswer struct {
 	Action string   `json:"action"`
 	Reason string   `json:"blocked_reason,omitempty"` // shown to the application: no text of people
 	Texts  []string `json:"texts,omitempty"`          // in the place of those that came
+	// Holdback is how many characters at the end of each text LiteLLM is to keep back while a stream goes on: they may be masked yet.
+	Holdback []int `json:"stream_holdback_chars,omitempty"`
 }
 
 // liteLLM judges one side of a call. What LiteLLM tells of the call becomes a part of it: the messages, what was said, that
@@ -89,7 +91,7 @@ func (s *server) liteLLM(w http.ResponseWriter, r *http.Request, body []byte) *f
 		}
 	}
 	if want.mask && answer.Action == liteLLMNone && f == nil {
-		if answer, f = s.maskLiteLLM(r.Context(), req.Texts); f != nil {
+		if answer, f = s.maskLiteLLM(r.Context(), &req); f != nil {
 			s.decided("litellm", "failed", began)
 		}
 	}
@@ -139,9 +141,9 @@ func (s *server) judgeLiteLLM(r *http.Request, in *audit.Interaction, p *call.Pa
 }
 
 // maskLiteLLM puts placeholders in the place of personal data. Texts that nobody could look at go on only where the guard fails open.
-func (s *server) maskLiteLLM(ctx context.Context, texts []string) (a liteLLMAnswer, f *fault) {
+func (s *server) maskLiteLLM(ctx context.Context, q *liteLLMRequest) (a liteLLMAnswer, f *fault) {
 	a.Action = liteLLMNone
-	masked, changed, err := s.Inline.Guard.Mask(ctx, texts)
+	masked, err := s.Inline.Guard.Mask(ctx, q.Texts)
 	if err != nil {
 		s.Logger.Warn("a text could not be masked", "kind", string(audit.KindOf(err)))
 		if s.Inline.FailOpen {
@@ -149,8 +151,16 @@ func (s *server) maskLiteLLM(ctx context.Context, texts []string) (a liteLLMAnsw
 		}
 		return a, notServed(audit.E("litellm", audit.KindUnavailable, err), nil)
 	}
-	if changed {
-		a = liteLLMAnswer{Action: liteLLMIntervened, Texts: masked}
+	for i, m := range masked {
+		if m.Changed() && a.Texts == nil {
+			a.Action, a.Texts = liteLLMIntervened, slices.Clone(q.Texts)
+		}
+		if a.Texts != nil {
+			a.Texts[i] = m.Text
+		}
+		if q.Type == "response" { // of a stream, perhaps
+			a.Holdback = append(a.Holdback, m.Open())
+		}
 	}
 	return a, nil
 }
