@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/embedded/broker"
 	"github.com/evenhand/evenhand/store"
 )
 
@@ -126,6 +129,32 @@ func TestAFolderInUseIsNamed(t *testing.T) {
 	for _, want := range []string{"data_dir: " + dir + " is in use", "--data-dir", "--http", "http://127.0.0.1:8787"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// A port or a folder that another process has is said before the rules are compiled.
+func TestUpIsRefusedBeforeItCompiles(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	dir := t.TempDir()
+	held, err := broker.Start(t.Context(), broker.Options{Dir: filepath.Join(dir, "broker"), Partitions: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = held.Close(context.WithoutCancel(t.Context())) }()
+	for _, tc := range []struct{ dir, port, err string }{
+		{t.TempDir(), port, "broker.port: 127.0.0.1:" + port + " is taken by another process"},
+		{dir, "0", "is in use by process "},
+	} {
+		r := command(t, "", "up", "--http", "127.0.0.1:0", "--data-dir", tc.dir, "--set", "broker.port="+tc.port)
+		r.says(t, 1, "", tc.err)
+		if strings.Contains(r.err, "compiling rules") {
+			t.Error(r.err)
 		}
 	}
 }

@@ -140,6 +140,9 @@ func start(ctx context.Context, s settings, roles []string, embedded bool, log *
 		if lib, err = engine.Find(s.Engine.Lib); err != nil {
 			return st, err
 		}
+		if err = broker.Free(broker.Options{Dir: brokerDir(s), Port: s.Broker.Port}); err != nil {
+			return st, err
+		}
 	} else if st.stores() {
 		if err = st.kafka.Validate(); err != nil {
 			return st, &settingsError{err}

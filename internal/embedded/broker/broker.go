@@ -133,6 +133,32 @@ func Start(ctx context.Context, opt Options) (_ *Broker, err error) {
 	return b, nil
 }
 
+// Free tells why Start would fail at once with these options: another process has the folder or the port. It keeps neither.
+func Free(opt Options) error {
+	const op = "embedded/broker: start"
+	if err := os.MkdirAll(opt.Dir, 0o700); err != nil {
+		return audit.E(op, audit.KindInvalid, fmt.Errorf("broker.dir: %w", err))
+	}
+	lock, err := lockDir(opt.Dir)
+	if err != nil {
+		return audit.E(op, audit.KindInvalid, err)
+	}
+	defer func() { _ = lock.Close() }()
+	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(opt.Port)))
+	if err != nil {
+		return audit.E(op, audit.KindInvalid, portFault(opt.Port, err))
+	}
+	_ = ln.Close() // it only looked
+	return nil
+}
+
+func portFault(port int, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("broker.port: 127.0.0.1:%d is taken by another process; choose another port, or 0 for a free one", port)
+	}
+	return fmt.Errorf("broker.port: %d: %w", port, err)
+}
+
 func (b *Broker) open(ctx context.Context) error {
 	const op = "embedded/broker: start"
 	data := filepath.Join(b.opt.Dir, "log")
@@ -160,10 +186,8 @@ func (b *Broker) open(ctx context.Context) error {
 		}),
 	)
 	switch {
-	case errors.Is(listenErr, syscall.EADDRINUSE):
-		return audit.E(op, audit.KindInvalid, fmt.Errorf("broker.port: 127.0.0.1:%d is taken by another process; choose another port, or 0 for a free one", b.opt.Port))
 	case listenErr != nil:
-		return audit.E(op, audit.KindInvalid, fmt.Errorf("broker.port: %d: %w", b.opt.Port, listenErr))
+		return audit.E(op, audit.KindInvalid, portFault(b.opt.Port, listenErr))
 	case err != nil:
 		return audit.E(op, audit.KindInternal, fmt.Errorf("broker.dir: %s: %w", b.opt.Dir, err))
 	}
