@@ -132,7 +132,7 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	defer func() { _ = out.close() }()
-	if state.To == "" {
+	if state.Lines == 0 { // nothing to go on from, wherever it was to go
 		state.To = out.place()
 	} else if state.To != out.place() {
 		return fmt.Errorf("%s is of a run that sends to %s and stopped after line %d: finish that first, send all lines here with --restart, or remember this run elsewhere with --resume FILE",

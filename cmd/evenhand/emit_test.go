@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
@@ -437,6 +438,41 @@ func TestEmitGoesOnWithTheSameInputOnly(t *testing.T) {
 				t.Errorf("sent %s, want %s", got, tc.sent)
 			}
 		})
+	}
+}
+
+// A run that got nothing through, to a wrong address perhaps, leaves nothing that the next one must heed.
+func TestEmitForgetsAReceiverThatTookNothing(t *testing.T) {
+	to, file := newReceiver(t, accept), filepath.Join(t.TempDir(), "log.ndjson")
+	write(t, file, `{"response":"a"}`)
+	command(t, "", "emit", file, "--to", "http://127.0.0.1:1").says(t, 1, "", "go on after line 0")
+	write(t, file, `{"response":"b"}`)
+	command(t, "", "emit", file, "--to", to.URL).says(t, 0, "", "1 sent to")
+}
+
+// What runs on a data folder is known by that: its ports may be others after a restart, and later those of another folder's.
+func TestEmitKnowsWhatRunsByItsFolder(t *testing.T) {
+	const kafka = "127.0.0.1:1"
+	places := map[string]bool{}
+	for range 2 {
+		dir := t.TempDir()
+		if err := writeRunning(dir, running{PID: os.Getpid(), Kafka: kafka}); err != nil {
+			t.Fatal(err)
+		}
+		s := defaultSettings()
+		s.DataDir = dir
+		out, err := (&emitCmd{}).sender(s, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.to() != kafka || out.place() != dir {
+			t.Errorf("%s at %s", out.to(), out.place())
+		}
+		places[out.place()] = true
+		_ = out.close()
+	}
+	if len(places) != 2 {
+		t.Errorf("two folders are one place: %v", places)
 	}
 }
 
