@@ -67,6 +67,9 @@ func (cmd *evaluateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.CustomTerms != nil {
 		cfg.CustomTerms = cmd.CustomTerms
 	}
+	if cfg.Check == string(audit.Input) && cmd.Input == "" {
+		return &settingsError{errors.New("--input: is missing; the check looks at the prompt alone")}
+	}
 	text := cmd.Output
 	if text == "-" {
 		b, err := io.ReadAll(std.input(ctx, "the text"))

@@ -71,6 +71,10 @@ func TestEvaluateAsksAModel(t *testing.T) {
 	t.Run("no model", func(t *testing.T) {
 		command(t, "", "evaluate", "--mode", "llm", "Fine.").says(t, 3, `"reason": "no_llm"`, "")
 		command(t, "", "evaluate", "--mode", "both", "Fine.").says(t, 0, `"status": "partial"`, "")
+		if r := command(t, "", "evaluate", "--mode", "both", "Fine."); !strings.Contains(r.out, `"rating": null`) || strings.Contains(r.out, `"rating": 0`) {
+			t.Error(r.out)
+		}
+		command(t, "", "evaluate", "--check", "input", "Fine.").says(t, 2, "", "--input: is missing; the check looks at the prompt alone")
 		command(t, "", "--set", at, "--set", "judge.enabled=false", "evaluate", "--mode", "llm", "Fine.").says(t, 3, `"reason": "no_llm"`, "")
 	})
 }

@@ -49,13 +49,26 @@ type Rating struct {
 	Analysis   string      `json:"analysis"`
 	Phrases    []Phrase    `json:"phrases"`
 	Truncated  bool        `json:"truncated"`         // the model saw the first MaxText code points
-	Reason     string      `json:"reason,omitempty"`  // why there is none; then nothing above it means anything
+	Reason     string      `json:"reason,omitempty"`  // why there is none; then rating and score are null, and nothing above it means anything
 	Unverified int         `json:"unverified_quotes"` // phrases that the text does not hold
 
 	calls int
 	model string
 	usage llm.Usage
 	cost  float64
+}
+
+// MarshalJSON writes rating and score as null where there is none.
+func (r Rating) MarshalJSON() ([]byte, error) {
+	type plain Rating
+	if r.Reason == "" {
+		return json.Marshal(plain(r))
+	}
+	return json.Marshal(struct {
+		plain
+		Rating *float64     `json:"rating"`
+		Score  *audit.Score `json:"score"`
+	}{plain: plain(r)})
 }
 
 // Phrase is a place that the model names.
