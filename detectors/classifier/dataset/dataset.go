@@ -73,8 +73,30 @@ func (l *Label) UnmarshalJSON(b []byte) error {
 		}
 		*k.to = &f
 	}
+	for key, v := range raw {
+		if meant := misnamed(key); meant != "" && (raw[meant] == nil) && json.Unmarshal(v, new(float64)) == nil {
+			return fmt.Errorf("label.%s: is unknown; want label.%s", key, meant)
+		}
+	}
 	_ = json.Unmarshal(raw["kind"], &l.Kind) // a kind that is no string says nothing to us
 	return nil
+}
+
+// misnamed gives the label that a key seems to mean: one with its letters, or its beginning, as "bais" and "toxicity"; "" for a source's own.
+func misnamed(key string) string {
+	for _, label := range []string{"bias", "toxic", "unsafe"} {
+		if key != label && (letters(key) == letters(label) || strings.HasPrefix(strings.ToLower(key), label)) {
+			return label
+		}
+	}
+	return ""
+}
+
+// letters are those of a word in order of the alphabet.
+func letters(word string) string {
+	b := []byte(strings.ToLower(word))
+	slices.Sort(b)
+	return string(b)
 }
 
 // UnmarshalJSON reads meta.category whatever else a source has.

@@ -11,7 +11,7 @@ import (
 func TestRead(t *testing.T) {
 	rows, err := Read(strings.NewReader(`{"id":"a","text":"x","label":{"bias":1,"kind":"k","span":[1]},"characteristic":["sex","height"],"meta":{"category":"violence","n":1}}
 
-{"id":"b","text":"y","label":{"toxic":0,"bias":null,"kind":7},"source":"s","meta":[1],"unknown":{}}
+{"id":"b","text":"y","label":{"toxic":0,"bias":null,"kind":7,"sexist":1,"toxicity":0.2,"bias_type":"x"},"source":"s","meta":[1],"unknown":{}}
 `), "file")
 	if err != nil {
 		t.Fatal(err)
@@ -25,6 +25,7 @@ func TestRead(t *testing.T) {
 	}
 	for name, bad := range map[string]string{
 		"label.bias": `{"text":"secret","label":{"bias":"yes"}}`, "no JSON": `{"text":"secret"`, "text is missing": `{"id":"x"}`, "field text": `{"text":5}`,
+		"label.bais: is unknown; want label.bias": `{"text":"secret","label":{"bais":1}}`, "label.toxicity: is unknown; want label.toxic": `{"text":"secret","label":{"bias":0,"toxicity":1}}`,
 	} {
 		_, err := Read(strings.NewReader("{\"text\":\"ok\"}\n"+bad), "file")
 		if audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "line 2") || strings.Contains(err.Error(), "secret") {

@@ -25,6 +25,7 @@ type Answer struct {
 	Score   float64 // 0..1
 	Flagged bool
 	Grounds []audit.Ground // nil when the answerer tells none
+	Found   []string       // rules, nil when the answerer tells none
 }
 
 // Scorer answers for a text.
@@ -126,6 +127,8 @@ type judged struct {
 type Options struct {
 	Task, By, Model string
 	Swaps           int // exchanges of each text that mentions a group
+	// Miss is called for each row whose answer is not its label; nil is not.
+	Miss func(row *dataset.Row, a Answer, truth bool)
 }
 
 // Evaluate asks for an answer to every row whose truth is known. Rows without one are passed over.
@@ -145,6 +148,9 @@ func Evaluate(rows []dataset.Row, score func(row *dataset.Row) (Answer, bool), s
 			continue
 		}
 		js = append(js, judged{row, a, truth})
+		if o.Miss != nil && a.Flagged != truth {
+			o.Miss(row, a, truth)
+		}
 		if swapped == nil || row.Label.Bias == nil {
 			continue
 		}

@@ -30,8 +30,8 @@ const data = `{"id":"1","text":"Women cannot drive.","label":{"bias":1},"charact
 
 func TestEvaluate(t *testing.T) {
 	scores := map[string]Answer{
-		"1": {0.9, true, []audit.Ground{audit.Sex}}, "2": {0.6, true, []audit.Ground{audit.Sex}},
-		"3": {0.7, true, []audit.Ground{audit.Sex}}, "4": {0.1, false, nil}, "5": {1, true, nil},
+		"1": {0.9, true, []audit.Ground{audit.Sex}, nil}, "2": {0.6, true, []audit.Ground{audit.Sex}, nil},
+		"3": {0.7, true, []audit.Ground{audit.Sex}, nil}, "4": {0.1, false, nil, nil}, "5": {1, true, nil, nil},
 	}
 	// A scorer that minds who it is about: the score is the share of the letter e.
 	swapped := func(text string) Answer {
