@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"text/tabwriter"
-	"time"
 
 	"github.com/evenhand/evenhand/facts"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/repair"
-	"github.com/evenhand/evenhand/retention"
 	"github.com/evenhand/evenhand/sinks/clickhouse"
 	"github.com/evenhand/evenhand/store"
 )
@@ -31,16 +29,13 @@ func (s revealSettings) validate() error {
 // facts makes the writer of what people and outside analyzers say. It needs the store, and st.publisher,
 // which stays the stack's.
 func (st *stack) facts() (*facts.Writer, error) {
-	db, keep := st.chconfig.Database, st.settings.Retention.config()
+	db := st.chconfig.Database
 	sink := st.settings.sinkIn(st.conn, db)
-	classes := retention.NewClasses(st.conn, db)
 	return facts.New(facts.Parts{
 		Store: store.New(st.conn, db), Rows: clickhouse.New(st.conn, db, sink), Current: repair.New(st.conn, db),
 		Stream: st.publisher, Opinions: st.publisher,
-		TextsGo: func(ctx context.Context, tenant string, day time.Time) (time.Time, error) {
-			return classes.TextsGo(ctx, keep, tenant, day)
-		},
-		Told: st.tellVerdict(), RevealsPerHour: st.settings.Reveal.PerHour, Observer: st.metrics, Logger: st.log,
+		TextsGo: textsGo(st.settings, st.conn, db),
+		Told:    st.tellVerdict(), RevealsPerHour: st.settings.Reveal.PerHour, Observer: st.metrics, Logger: st.log,
 	})
 }
 

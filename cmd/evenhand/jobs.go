@@ -282,7 +282,7 @@ func (f storeFlags) runner(ctx context.Context, c *cli, work bool) (r *jobs.Runn
 			return nil, nil, err
 		}
 		if s.Judge.on() {
-			if p.judge, err = newAsker(s, s.kafka(), nil, slog.New(slog.DiscardHandler)); err != nil {
+			if p.judge, err = newAsker(s, conn, s.ClickHouse.Database, s.kafka(), nil, slog.New(slog.DiscardHandler)); err != nil {
 				return nil, nil, err
 			}
 		}

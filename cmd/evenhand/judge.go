@@ -154,7 +154,7 @@ type judgeEnd struct {
 func (st *stack) judges() bool { return st.has(roleJudge) && st.settings.Judge.on() }
 
 // newAsker makes the part that asks. The caller closes.
-func newAsker(s settings, kafka kafkaconn.Config, m *obs.Metrics, log *slog.Logger) (*judgeEnd, error) {
+func newAsker(s settings, conn driver.Conn, db string, kafka kafkaconn.Config, m *obs.Metrics, log *slog.Logger) (*judgeEnd, error) {
 	sel, err := judge.NewSelector(s.Judge.selection())
 	if err != nil {
 		return nil, &settingsError{err}
@@ -169,16 +169,24 @@ func newAsker(s settings, kafka kafkaconn.Config, m *obs.Metrics, log *slog.Logg
 	starting := errors.New("it is starting")
 	e := &judgeEnd{publisher: pub, asker: &lane.Asker{
 		Selector: sel, Publisher: pub, Logger: log, Lost: m.JudgeLost,
-		Asked: func(why judge.Reason, n int) { m.JudgeAsked(string(why), n) },
+		Asked: func(why judge.Reason, n int) { m.JudgeAsked(string(why), n) }, TextsGo: textsGo(s, conn, db),
 	}}
 	e.trouble.Store(&starting)
 	return e, nil
 }
 
+// textsGo tells when the texts of a tenant's events of a day reach their limit.
+func textsGo(s settings, conn driver.Conn, db string) func(context.Context, string, time.Time) (time.Time, error) {
+	keep, classes := s.Retention.config(), retention.NewClasses(conn, db)
+	return func(ctx context.Context, tenant string, day time.Time) (time.Time, error) {
+		return classes.TextsGo(ctx, keep, tenant, day)
+	}
+}
+
 // newJudge makes the part that asks, and with the role the one that answers.
 func (st *stack) newJudge() (e *judgeEnd, err error) {
 	s := st.settings
-	if e, err = newAsker(s, st.kafka, st.metrics, st.log); err != nil || !st.judges() {
+	if e, err = newAsker(s, st.conn, st.chconfig.Database, st.kafka, st.metrics, st.log); err != nil || !st.judges() {
 		return e, err
 	}
 	ev, err := st.asking.evaluator() // one client, so that a tenant has one budget
@@ -193,11 +201,9 @@ func (st *stack) newJudge() (e *judgeEnd, err error) {
 
 // answers adds what answers requests; p has the parts that differ from caller to caller.
 func (e *judgeEnd) answers(s settings, conn driver.Conn, db string, publisher *stream.Publisher, p lane.Parts) (err error) {
-	keep, classes, rows := s.Retention.config(), retention.NewClasses(conn, db), clickhouse.New(conn, db, s.sinkIn(conn, db))
+	rows := clickhouse.New(conn, db, s.sinkIn(conn, db))
 	p.Store, p.Version, p.Selector, p.Rows, p.Current, p.Stream, p.Bury = store.New(conn, db), s.Judge.version(), e.asker.Selector, rows, repair.New(conn, db), publisher, burying(rows, publisher)
-	p.TextsGo = func(ctx context.Context, tenant string, day time.Time) (time.Time, error) {
-		return classes.TextsGo(ctx, keep, tenant, day)
-	}
+	p.TextsGo = e.asker.TextsGo
 	e.lane, err = lane.New(lane.Config(s.Judge.Lane), p)
 	return err
 }

@@ -145,7 +145,7 @@ func (cmd *judgeCmd) stored(ctx context.Context, c *cli) (string, error) {
 		return "", err
 	}
 	defer func() { _ = publisher.Close(context.WithoutCancel(ctx)) }()
-	e, err := newAsker(s, s.kafka(), nil, quiet)
+	e, err := newAsker(s, conn, s.ClickHouse.Database, s.kafka(), nil, quiet)
 	if err != nil {
 		return "", err
 	}

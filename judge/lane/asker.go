@@ -26,6 +26,19 @@ type Asker struct {
 	Asked  func(why judge.Reason, n int)
 	Lost   func(n int)
 	Logger *slog.Logger
+	// TextsGo says when the texts of a tenant's events of a day reach their limit; nil: never. What an import brings
+	// later than that is not chosen.
+	TextsGo func(ctx context.Context, tenant string, day time.Time) (time.Time, error)
+}
+
+// keeps tells whether the texts of a tenant's events of a day are within their limit: the judge has no use for others. Where
+// that cannot be told they are taken to be; who answers looks again.
+func (a *Asker) keeps(ctx context.Context, tenant string, day time.Time) bool {
+	if a.TextsGo == nil {
+		return true
+	}
+	goes, err := a.TextsGo(ctx, tenant, day)
+	return err != nil || time.Now().Before(goes)
 }
 
 // askWithin bounds how long the hot path's batch may wait for the brokers to take its requests.
@@ -33,17 +46,18 @@ const askWithin = 5 * time.Second
 
 // Ask asks for those of a batch of stored records that are chosen. It is what package pipeline calls.
 func (a *Asker) Ask(ctx context.Context, rs []audit.Record) {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
 	var chosen []judge.Request
 	for i := range rs {
-		if why, ok := a.Selector.Select(judge.FactsOf(rs[i].Interaction, rs[i].Verdict)); ok {
-			chosen = append(chosen, judge.Of(rs[i].Interaction, why))
+		in := rs[i].Interaction
+		if why, ok := a.Selector.Select(judge.FactsOf(in, rs[i].Verdict)); ok && a.keeps(ctx, in.Tenant, in.Day()) {
+			chosen = append(chosen, judge.Of(in, why))
 		}
 	}
 	if len(chosen) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
 	if err := a.Send(ctx, chosen...); err != nil {
 		a.Lost(len(chosen))
 		a.Logger.Warn("the judge was not asked; the sweep asks again", "requests", len(chosen), "error", err.Error())

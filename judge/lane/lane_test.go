@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -269,6 +270,29 @@ func TestWithoutTexts(t *testing.T) {
 	if n := f.count("interaction_texts"); n != 0 {
 		t.Errorf("%d texts", n)
 	}
+}
+
+// An import may be older than its tenant keeps texts: the judge, who could only give it up, is not asked.
+func TestPastItsLimitIsNotChosen(t *testing.T) {
+	f := newFixture(t, tuned(), all())
+	limit := time.Now().Add(-time.Hour)
+	f.asker.TextsGo = func(_ context.Context, tenant string, day time.Time) (time.Time, error) {
+		switch tenant {
+		case "strict":
+			return limit, nil
+		case "unknown":
+			return time.Time{}, errors.New("the store is away")
+		}
+		return day.AddDate(0, 0, 180), nil
+	}
+	for _, f.tenant = range []string{"strict", "unknown", "acme"} {
+		f.hot(true, audit.General, "fine words")
+	}
+	if n := f.tally.of("asked sample"); n != 2 {
+		t.Errorf("%d asked for, want all but strict's", n)
+	}
+	f.exec("INSERT INTO {db}.audit_current SELECT * REPLACE (written_at - INTERVAL 16 MINUTE AS written_at) FROM {db}.audit_current FINAL")
+	f.swept(&Sweeper{Config: tuned(), Store: f.store, Asker: f.asker}, 2, 0)
 }
 
 // Who sends one waits for its turn, not for all that another tenant sent before.

@@ -59,7 +59,7 @@ func (s *Sweeper) Sweep(ctx context.Context, from time.Time) (out Outcome, err e
 	err = s.Store.Unjudged(ctx, store.Written{From: from.Add(-settled), To: to.Add(-settled)}, func(u store.Unjudged) error {
 		f := judge.Facts{ID: u.ID, Domain: u.Domain, Response: !u.WithoutContent && u.Status != audit.Skipped, Detected: u.Detected, BiasSum: u.BiasSum, Threshold: u.Threshold}
 		why, ok := s.Asker.Selector.Select(f)
-		if !ok {
+		if !ok || !s.Asker.keeps(ctx, u.Tenant, u.Day) {
 			return nil
 		}
 		out.Lost++
