@@ -211,6 +211,50 @@ func TestProducerBoundHoldsThroughAnOutage(t *testing.T) {
 	}
 }
 
+// A caller hears within its patience of brokers that hang, whatever is under way before its message.
+func TestProducerAnswersWithinItsPatience(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, Interactions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	release := make(chan struct{})
+	var hung sync.Once
+	begun := make(chan struct{})
+	conn := DefaultConfig()
+	conn.Brokers = c.ListenAddrs()
+	opt := DefaultProducerOptions()
+	opt.Patience = time.Second // a request alone may take five
+	p, err := NewProducer(conn, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := []kafka.Message{{Topic: Interactions, Value: []byte("x")}}
+	if err := p.Produce(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Count: -1, When: func(kmsg.Request) bool {
+		hung.Do(func() { close(begun) })
+		<-release
+		return false
+	}})
+	var callers sync.WaitGroup
+	call := func() {
+		began := time.Now()
+		if err, took := p.Produce(t.Context(), m), time.Since(began); audit.KindOf(err) != audit.KindUnavailable || took > 3*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	}
+	callers.Go(call)
+	<-begun
+	callers.Go(call) // waits behind the first
+	callers.Wait()
+	close(release)
+	if err := p.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestProducerGathersWhileWaiting: many callers with one message each share requests.
 func TestProducerGathersWhileWaiting(t *testing.T) {
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, Interactions))

@@ -19,10 +19,19 @@ type ProducerOptions struct {
 	MaxInFlight int64
 	// MaxMessage is the largest message taken, in bytes of key, value and headers.
 	MaxMessage int
-	// Patience is how long a message is tried while brokers cannot take it.
+	// Patience is how long a message is tried while brokers cannot take it, and how long a call waits without any
+	// acknowledgement, whatever is under way before it. 0 tries once.
 	Patience time.Duration
 	// Transport are connections that others made, which Close leaves open but for the idle ones; nil makes them of Config.
 	Transport *kafka.Transport
+}
+
+// patience is how long a call waits without any acknowledgement.
+func (o ProducerOptions) patience() time.Duration {
+	if o.Patience > 0 {
+		return o.Patience
+	}
+	return requestTimeout
 }
 
 // DefaultProducerOptions are for a front door: 64 MiB in flight, messages up to MaxMessage, 20 s.
@@ -91,7 +100,8 @@ const opProduce = "kafkaconn: produce"
 // Produce returns once every message is acknowledged. Errors are classed: overloaded at once when too
 // much is in flight or the log is full, invalid for messages that are too large (the others of the
 // call are sent). When some failed, errors.As finds a [MessageErrors] with one entry a message. When
-// ctx ends first, messages may still arrive; their byte slices must not be changed.
+// ctx ends first, or nothing is acknowledged for as long as patience lasts, messages may still arrive; their byte slices
+// must not be changed.
 func (p *Producer) Produce(ctx context.Context, msgs []kafka.Message) error {
 	errs := make(MessageErrors, len(msgs))
 	var total int64
@@ -109,6 +119,8 @@ func (p *Producer) Produce(ctx context.Context, msgs []kafka.Message) error {
 	if !p.bytes.TryAcquire(total) {
 		return audit.E(opProduce, audit.KindOverloaded, fmt.Errorf("more than %d bytes wait for the brokers", p.opt.MaxInFlight))
 	}
+	late := time.NewTimer(p.opt.patience())
+	defer late.Stop()
 	waiting, err := p.enqueue(ctx, msgs, errs)
 	if err != nil {
 		p.bytes.Release(total)
@@ -120,6 +132,12 @@ func (p *Producer) Produce(ctx context.Context, msgs []kafka.Message) error {
 			for j, i := range s.index {
 				errs[i] = s.errs[j]
 			}
+			late.Reset(p.opt.patience())
+		case <-late.C:
+			for _, s := range waiting {
+				s.late.Store(true)
+			}
+			return audit.E(opProduce, audit.KindUnavailable, fmt.Errorf("the brokers acknowledged nothing for %v", p.opt.patience()))
 		case <-ctx.Done():
 			return audit.E(opProduce, audit.KindUnavailable, ctx.Err())
 		}

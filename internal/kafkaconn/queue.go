@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -31,6 +33,7 @@ type share struct {
 	bytes int
 	errs  []error // one a message, valid once done is closed
 	done  chan struct{}
+	late  atomic.Bool // its caller was told that it was not taken: what is not under way yet need not be sent
 }
 
 // work sends what waits for a partition, request by request, until nothing does.
@@ -48,7 +51,7 @@ func (p *Producer) work(where place, q *queue) {
 			p.mu.Unlock()
 			return
 		}
-		shares := q.waiting[:n:n]
+		shares := slices.DeleteFunc(slices.Clone(q.waiting[:n]), func(s *share) bool { return s.late.Load() })
 		q.waiting = q.waiting[n:]
 		p.mu.Unlock()
 
@@ -56,7 +59,10 @@ func (p *Producer) work(where place, q *queue) {
 		for _, s := range shares {
 			msgs = append(msgs, s.msgs...)
 		}
-		errs := p.send(where, msgs)
+		var errs []error
+		if len(msgs) > 0 {
+			errs = p.send(where, msgs)
+		}
 		p.bytes.Release(int64(bytes)) // before the callers hear: what they send next has its room
 		for _, s := range shares {
 			s.errs, errs = errs[:len(s.msgs)], errs[len(s.msgs):]
