@@ -24,7 +24,7 @@ type Answer struct {
 	Gate       *GateAnswer  `json:"gate,omitempty"`
 	// HITLGateTriggered: a gate rule matched, whatever came of it.
 	HITLGateTriggered bool    `json:"hitlGateTriggered,omitempty"`
-	Audited           bool    `json:"audited"` // the event is on its way; false only where the guard fails open
+	Audited           bool    `json:"audited"` // the event waits in memory until the log takes it; false only where the guard fails open
 	Duration          float64 `json:"duration_ms"`
 }
 
