@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -83,11 +84,6 @@ func taken(shipped, own []*rules.Pack) (faults []rules.Fault) {
 // idTaken begins the problem of a fault of taken.
 const idTaken = "is taken by the shipped pack "
 
-// mayBeTold says that a fault's problem names ids and files only.
-func mayBeTold(f rules.Fault) bool {
-	return strings.HasPrefix(f.Problem, idTaken) || strings.HasPrefix(f.Problem, rules.NotRead)
-}
-
 // files tells the packs' files apart from other ones under the same names: their names, sizes and times.
 func (r rulesSettings) files() string {
 	var names []string
@@ -107,7 +103,25 @@ func (r rulesSettings) files() string {
 	return b.String()
 }
 
-// packFaults are the faults of own packs. They say where, and that an id is taken or a file not read, not what stands there: they reach logs.
+// What of a decoder's complaint holds no sentence: the line, the key where it is a name, the kinds of value.
+var (
+	badKey   = regexp.MustCompile("^line [0-9]+: field [A-Za-z_][A-Za-z0-9_-]{0,31} (?:not found|already set) in type ")
+	badValue = regexp.MustCompile("^(line [0-9]+: cannot unmarshal !![a-z]+).* (into [^ ]+)$")
+	badLine  = regexp.MustCompile("^(?:yaml: )?line [0-9]+")
+)
+
+// tellable is what of a fault's problem may reach logs: that an id is taken or a file not read, a line and a key, not what stands there.
+func tellable(problem string) string {
+	switch {
+	case strings.HasPrefix(problem, idTaken), strings.HasPrefix(problem, rules.NotRead), badKey.MatchString(problem):
+		return problem
+	case badValue.MatchString(problem):
+		return strings.Join(badValue.FindStringSubmatch(problem)[1:], " ")
+	}
+	return badLine.FindString(problem)
+}
+
+// packFaults are the faults of own packs. They say where, not what stands there: they reach logs.
 type packFaults struct {
 	dir    string
 	faults []rules.Fault
@@ -116,9 +130,7 @@ type packFaults struct {
 func (e *packFaults) Error() string {
 	var errs []error
 	for _, f := range e.faults {
-		if !mayBeTold(f) {
-			f.Problem = ""
-		}
+		f.Problem = tellable(f.Problem)
 		errs = append(errs, fmt.Errorf("rules.dir: %s", strings.TrimSuffix(f.Error(), ": ")))
 	}
 	errs = append(errs, fmt.Errorf("what is wrong: evenhand rules lint --dir %s; evenhand rules test --dir %s", e.dir, e.dir))

@@ -98,8 +98,8 @@ func (r *reloader) reload(ctx context.Context) {
 	case errors.As(err, &faulty):
 		for _, f := range faulty.faults {
 			attrs := []any{"where", f.Where, "rule", f.Rule, "field", f.Field}
-			if mayBeTold(f) {
-				attrs = append(attrs, "problem", f.Problem)
+			if problem := tellable(f.Problem); problem != "" {
+				attrs = append(attrs, "problem", problem)
 			}
 			r.log.Warn("a rule is at fault", attrs...)
 		}

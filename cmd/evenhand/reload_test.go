@@ -227,3 +227,25 @@ func TestAProcessReloadsItsRules(t *testing.T) {
 		}
 	}
 }
+
+// The log of a refused pack says the line and the key, and no sentence.
+func TestFaultsThatAreTold(t *testing.T) {
+	dir := t.TempDir()
+	for text, want := range map[string]string{
+		"id: own\npositive: [Secret]\n":                 "line 2: field positive not found in type rules.Pack",
+		"id: own\nSecret sentence of hers: 1\n":         "line 2",
+		"id: own\nrules: Secret sentence of hers\n":     "line 2: cannot unmarshal !!str into []*rules.Rule",
+		"id: own\nrules:\n  - Secret: \"sentence\n":     "yaml: line 3",
+		"id: own\nrules:\n- id: a\n  Secret: *anchor\n": "",
+	} {
+		write(t, filepath.Join(dir, "own.yaml"), text)
+		_, err := rulesSettings{Dir: dir}.load(nil)
+		if err == nil {
+			t.Errorf("%q is no fault", text)
+			continue
+		}
+		if said := err.Error(); !strings.Contains(said, "own.yaml: "+want) && want != "" || strings.Contains(said, "sentence") || strings.Contains(said, "anchor") {
+			t.Errorf("%q: %s", text, said)
+		}
+	}
+}
