@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/internal/chconn"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
 )
 
 // Modes of authentication.
@@ -196,6 +198,8 @@ func diagnoseAccess(ctx context.Context, s settings, up bool) (out []diagnosis) 
 		out = append(out, diagnosis{state, what, fmt.Sprintf(format, args...)})
 	}
 	switch {
+	case s.wantsStoredKey(up):
+		out = append(out, diagnoseKeys(ctx, s, up))
 	case !s.asks():
 		add("ok", "access", "nobody is asked: http.addr is on loopback and neither http.api_key nor auth.issuer is set; what is shown is verified")
 	case s.HTTP.APIKey != "" && s.Tenant.Default == "":
@@ -231,4 +235,41 @@ func diagnoseAccess(ctx context.Context, s settings, up bool) (out []diagnosis) 
 		add("ok", "auth.issuer", "%s, %s", i.URL, count(p.Keys, "key"))
 	}
 	return out
+}
+
+// diagnoseKeys looks whether there is a stored API key, where nothing else lets anybody in.
+func diagnoseKeys(ctx context.Context, s settings, up bool) diagnosis {
+	cfg, n, err := s.clickhouse(), uint64(0), error(nil)
+	if up {
+		var p engine.Endpoint
+		if p, err = engine.Running(engineDir(s), engine.Writer); err == nil {
+			cfg = p.Config()
+		}
+	}
+	if err == nil {
+		n, err = countKeys(ctx, cfg)
+	}
+	switch {
+	case err != nil:
+		return diagnosis{"warn", "access", fmt.Sprintf("only a stored API key lets anybody in, and whether there is one cannot be seen: %v", err)}
+	case n == 0:
+		return diagnosis{"bad", "access", s.nobodyGetsIn().Error()}
+	}
+	return diagnosis{"ok", "access", fmt.Sprintf("a credential is asked for: %s let callers in", count(int(n), "stored API key"))}
+}
+
+// countKeys counts the API keys that can be used; a store without tables has none.
+func countKeys(ctx context.Context, cfg chconn.Config) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := chconn.Open(cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	n, err := auth.NewKeyTable(conn, cfg.Database).Usable(ctx)
+	if notMigrated(err) {
+		return 0, nil
+	}
+	return n, err
 }

@@ -18,6 +18,10 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/embedded/enginetest"
+	"github.com/evenhand/evenhand/internal/secret"
+	"github.com/evenhand/evenhand/store/migrate/migratetest"
 )
 
 // identity is a local OpenID Connect issuer.
@@ -349,10 +353,11 @@ func TestDoctorLooksAtAccess(t *testing.T) {
 		_, _ = io.WriteString(w, `{"keys":[{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`)
 	}))
 	defer late.Close()
-	yes := true
+	yes, no := true, false
 	for want, change := range map[string]func(*settings){
 		"ok access: nobody is asked":                        func(*settings) {},
 		"ok access: a credential is asked for; callers":     func(s *settings) { s.HTTP.APIKey = "0123456789abcdef" },
+		"warn access: only a stored API key lets anybody":   func(s *settings) { s.Auth.Mode, s.Auth.DevTokens = authRequired, &no },
 		"warn auth.dev_tokens: whoever reads":               func(s *settings) { s.HTTP.Addr, s.HTTP.APIKey, s.Auth.DevTokens = ":1", "0123456789abcdef", &yes },
 		"bad auth.issuer: auth: http://127.0.0.1:1/.well-k": func(s *settings) { s.Auth.Issuer = "http://127.0.0.1:1" },
 		"warn auth.issuer: iss answers; this machine's":     func(s *settings) { s.Auth.Issuer, s.Auth.JWKSURL = "iss", late.URL },
@@ -397,5 +402,39 @@ func TestWhoIsAsked(t *testing.T) {
 		if s.asks() != tc.asks || s.takesDevTokens(true) != tc.dev || s.takesDevTokens(false) != (s.Auth.DevTokens == &yes) {
 			t.Errorf("%s: asks %v, development tokens %v", tc.name, s.asks(), s.takesDevTokens(true))
 		}
+	}
+}
+
+// Where nothing but a stored key lets anybody in, the doctor says what a start would, and what makes tables that are missing.
+func TestDoctorLooksForStoredKeys(t *testing.T) {
+	cfg := enginetest.Start(t).Config(engine.Writer)
+	conn := enginetest.Conn(t, cfg)
+	s := defaultSettings()
+	s.Auth.Mode, s.Kafka.Brokers = authRequired, []string{"127.0.0.1:1"}
+	s.ClickHouse.Addr, s.ClickHouse.Username, s.ClickHouse.Database = cfg.Addr, cfg.Username, cfg.Database
+	s.ClickHouse.Password = secret.Text(cfg.Password)
+	access := func() string {
+		d := diagnoseAccess(t.Context(), s, false)[0]
+		return d.State + " " + d.What + ": " + d.Says
+	}
+	if got, want := access(), "bad access: "+s.nobodyGetsIn().Error(); got != want {
+		t.Errorf("without tables: %s", got)
+	}
+	if all := outside(t.Context(), s); !strings.Contains(all[len(all)-1].Says, "; 'evenhand migrate' makes") {
+		t.Errorf("%+v", all)
+	}
+	migratetest.Run(t, cfg)
+	if got, want := access(), "bad access: "+s.nobodyGetsIn().Error(); got != want {
+		t.Errorf("without a key: %s", got)
+	}
+	k, _, err := auth.NewAPIKey("acme", "n", []auth.Permission{auth.Analyze}, "", time.Now(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := auth.NewKeyTable(conn, cfg.Database).Add(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := access(), "ok access: a credential is asked for: 1 stored API key"; !strings.HasPrefix(got, want) {
+		t.Error(got)
 	}
 }

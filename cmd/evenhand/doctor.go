@@ -136,7 +136,11 @@ func outside(ctx context.Context, s settings) (out []diagnosis) {
 		return append(out, diagnosis{"bad", "clickhouse", "clickhouse.addr is not set"})
 	}
 	if err := pingStore(ctx, s.clickhouse()); err != nil {
-		return append(out, diagnosis{"bad", "clickhouse", err.Error()})
+		mend := ""
+		if notMigrated(err) {
+			mend = "; 'evenhand migrate' makes database and tables, and 'evenhand run' does when it starts"
+		}
+		return append(out, diagnosis{"bad", "clickhouse", err.Error() + mend})
 	}
 	out = append(out, diagnosis{"ok", "clickhouse", "answers a query"})
 	if s.ClickHouse.ReaderUsername == "" {
@@ -174,6 +178,13 @@ func storeMend(pid int) string {
 		return ""
 	}
 	return fmt.Sprintf("\n'evenhand up' starts an engine again that hangs or has died, within a minute, and logs why; where that does not help: kill -9 %d", pid)
+}
+
+// notMigrated tells whether a query failed for want of the database or of a table.
+func notMigrated(err error) bool {
+	const unknownTable, unknownDatabase = 60, 81
+	code := chconn.Code(err)
+	return code == unknownTable || code == unknownDatabase
 }
 
 func pingStore(ctx context.Context, cfg chconn.Config) error {
