@@ -51,7 +51,16 @@ func (r *Runner) serve(ctx context.Context) {
 		}
 	}
 	c.Start()
-	<-ctx.Done()
+	again := time.NewTicker(settleEvery)
+	defer again.Stop()
+	for leads := true; leads; {
+		select {
+		case <-again.C:
+			_ = r.settle(ctx) // what is still owed is tried again
+		case <-ctx.Done():
+			leads = false
+		}
+	}
 	drain := time.AfterFunc(r.opt.Drain, cancel)
 	defer drain.Stop()
 	<-c.Stop().Done()

@@ -36,6 +36,7 @@ type Options struct {
 const (
 	defaultDrain = 10 * time.Second
 	addTimeout   = 10 * time.Second // of writing one entry, which outlives the run's own context
+	settleEvery  = time.Minute      // entries that the journal did not take are tried again
 	mostDetail   = 300              // bytes of an error that are kept
 )
 
@@ -43,6 +44,9 @@ const (
 type Runner struct {
 	opt  Options
 	jobs []*job
+
+	mu   sync.Mutex
+	owed map[string]Entry // by job; what the journal has not taken yet
 }
 
 // job is a Job with its parsed schedule.
@@ -88,7 +92,7 @@ func New(opt Options, list ...Job) (*Runner, error) {
 	if opt.jitter == nil {
 		opt.jitter = func(most time.Duration) time.Duration { return rand.N(most) }
 	}
-	r := &Runner{opt: opt}
+	r := &Runner{opt: opt, owed: map[string]Entry{}}
 	var errs []error
 	for _, j := range list {
 		s, err := ParseSchedule(j.Schedule)
@@ -217,13 +221,42 @@ func (r *Runner) run(ctx context.Context, j *job, why Trigger, slot time.Time, p
 	}
 	r.tell(ctx, e)
 	// The entry of a run that was broken off is written all the same.
-	actx, done := context.WithTimeout(context.WithoutCancel(ctx), addTimeout)
-	defer done()
-	if aerr := r.opt.Journal.Add(actx, e); aerr != nil {
-		r.opt.Logger.Warn("the run of a job could not be written down", "job", j.Name, "error", aerr.Error())
+	if aerr := r.settle(context.WithoutCancel(ctx), e); aerr != nil {
+		r.opt.Logger.Warn("the run of a job could not be written down yet", "job", j.Name, "error", aerr.Error())
 		err = errors.Join(err, aerr)
 	}
 	return e, err
+}
+
+// settle writes entries down, and those that the journal did not take before: a run that failed because the store went away
+// is told when it is back. Of each job the newest waits.
+func (r *Runner) settle(ctx context.Context, entries ...Entry) (err error) {
+	r.mu.Lock()
+	for _, e := range r.owed {
+		entries = append(entries, e)
+	}
+	r.owed = map[string]Entry{}
+	r.mu.Unlock()
+	ctx, done := context.WithTimeout(ctx, addTimeout)
+	defer done()
+	for i, e := range entries {
+		if err = r.opt.Journal.Add(ctx, e); err != nil {
+			r.owe(entries[i:])
+			return err
+		}
+	}
+	return nil
+}
+
+// owe keeps entries to be written later.
+func (r *Runner) owe(entries []Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		if !r.owed[e.Job].Started.After(e.Started) {
+			r.owed[e.Job] = e
+		}
+	}
 }
 
 // stamp is a time as the journal keeps it.

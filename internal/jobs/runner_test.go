@@ -29,7 +29,8 @@ func (alone) Run(ctx context.Context, serve func(context.Context, sources.Genera
 type book struct {
 	mu      sync.Mutex
 	entries []Entry
-	down    int // how often Last fails first
+	down    int       // how often Last fails first
+	shut    time.Time // until when Add fails
 }
 
 func (b *book) Last(context.Context) (map[string]Last, error) {
@@ -60,6 +61,9 @@ func (b *book) Last(context.Context) (map[string]Last, error) {
 func (b *book) Add(_ context.Context, e Entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if time.Now().Before(b.shut) {
+		return audit.E("book", audit.KindUnavailable, errors.New("away"))
+	}
 	b.entries = append(b.entries, e)
 	return nil
 }
@@ -267,6 +271,28 @@ func TestWatermarkGoesFromRunToRun(t *testing.T) {
 		lead(t, Options{Journal: b}, 10*time.Minute, job)
 		if want := []time.Time{{}, midnight, midnight, midnight}; !slices.Equal(seen, want) {
 			t.Errorf("%v", seen)
+		}
+	})
+}
+
+// Runs that failed because the store went away are written down once it is back, of each job the newest, without another run.
+func TestRunsAreWrittenDownLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := served("a", midnight.Add(-time.Minute))
+		b.entries = append(b.entries, served("b", midnight.Add(-time.Minute)).entries...)
+		known := len(b.entries)
+		b.shut = midnight.Add(3*time.Hour + 30*time.Minute)
+		away := func(context.Context, Run) (Result, error) { return Result{}, errors.New("the store is away") }
+		lead(t, Options{Journal: b}, 4*time.Hour-time.Minute,
+			Job{Name: "a", Schedule: "0 * * * *", Timeout: time.Minute, Run: away},
+			Job{Name: "b", Schedule: "0 2 * * *", Timeout: time.Minute, Run: away})
+		var got []string
+		for _, e := range b.entries[known:] {
+			got = append(got, fmt.Sprintf("%s %s %s", e.Job, e.Status, e.Started.Format("15:04")))
+		}
+		slices.Sort(got)
+		if want := []string{"a failed 03:00", "b failed 02:00"}; !slices.Equal(got, want) {
+			t.Errorf("written down: %q, want %q", got, want)
 		}
 	})
 }
