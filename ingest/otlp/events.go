@@ -16,7 +16,8 @@ import (
 // OpenTelemetry's conventions also tell calls by events, which are log records with the span's ids, and were events of the span.
 // The name stands in the record's eventName, or in the attribute event.name (SDKs before 1.35).
 //
-//   - gen_ai.client.inference.operation.details: a whole call in the attributes of genai.go; a Model part, as the span is.
+//   - gen_ai.client.inference.operation.details: a whole call in the attributes of genai.go, or in members of the
+//     body of their names; a Model part, as the span is.
 //   - gen_ai.system.message, .user., .assistant., .tool. with body {content, …}, and gen_ai.choice with body {index,
 //     finish_reason, message}: one message each, as openai-v2 before 2.1 and OpenLLMetry with use_events send them. Model,
 //     tokens and parent are on the span; prompt and answer may come in different requests. Those of one
@@ -75,6 +76,9 @@ func (g *gathered) record(r *logspb.LogRecord, from origin) (why string) {
 	g.names.owner(&p, &a, from)
 	short(&p)
 	if name == details {
+		if withBody := r.GetBody().GetKvlistValue().GetValues(); len(withBody) > 0 {
+			a = newAttrs(slices.Concat(r.GetAttributes(), withBody))
+		}
 		return g.details(p, &a)
 	}
 	p.Kind, p.Provider = call.Content, cut(strings.ToLower(a.text(genai.provider...)), maxWord)

@@ -417,6 +417,7 @@ func TestRecords(t *testing.T) {
 			[]string{record("gen_ai.assistant.message", text("tool_calls", `{"arrayValue":{"values":[`+text("id", s("7"))+`]}}`)), record("gen_ai.tool.message", text("content", s("r"), "id", s("7")))}},
 		{"capture is off", ``, []string{record("gen_ai.user.message", text()), record("gen_ai.choice", text("message", text("role", s("assistant"))))}},
 		{"nothing of ours", ``, []string{record("exception", s("x")), record("gen_ai.evaluation.result", s("x"))}},
+		{"a call in the body", `model: user="q" | assistant="a" |`, []string{record("gen_ai.client.inference.operation.details", text("gen_ai.input.messages", s(`[{"role":"user","content":"q"}]`), "gen_ai.output.messages", s(`[{"role":"assistant","content":"a"}]`)), "gen_ai.operation.name", "chat")}},
 		{"a call that failed", `model: | |`, []string{record("gen_ai.client.inference.operation.details", `{}`, "gen_ai.operation.name", "chat", "error.type", "Timeout")}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
