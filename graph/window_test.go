@@ -105,7 +105,9 @@ func TestOneWindowOneNumber(t *testing.T) {
 				Coverage struct{ Received, Analysed uint64 }
 				List, Of struct {
 					TotalCount uint64
-					Edges      []struct{ Node struct{ LogTimestamp time.Time } }
+					Edges      []struct {
+						Node struct{ LogTimestamp time.Time }
+					}
 				}
 				BiasTrend struct {
 					Series []struct{ Points []struct{ N uint64 } }

@@ -239,7 +239,9 @@ func (s *Store) checkLog(ctx context.Context, r *Report) error {
 func (r *Report) checkEnds() {
 	for _, p := range r.Partitions {
 		next, ok := r.positions[place{p.Topic, p.Partition}]
-		newest := !slices.ContainsFunc(r.Partitions, func(x PartitionReport) bool { return x.Topic == p.Topic && x.Partition == p.Partition && x.Epoch > p.Epoch })
+		newest := !slices.ContainsFunc(r.Partitions, func(x PartitionReport) bool {
+			return x.Topic == p.Topic && x.Partition == p.Partition && x.Epoch > p.Epoch
+		})
 		if ok && newest && next > p.Hi+1 {
 			r.fault(Fault{Code: FaultGap, Count: uint64(next - p.Hi - 1), Topic: p.Topic, Partition: p.Partition, Epoch: p.Epoch, Lo: p.Hi + 1, Hi: next - 1})
 		}
