@@ -18,8 +18,8 @@ type Log interface {
 	// Deliveries hands over the messages that the interactions' topic still holds below the consumer
 	// group's positions, in order within a partition. Calls of f come one at a time.
 	Deliveries(ctx context.Context, f func(Delivery)) error
-	// Positions hands over where the consumer group goes on: the offset after what it has taken in.
-	Positions(ctx context.Context, f func(topic string, partition int32, next int64)) error
+	// Positions hands over where the consumer group goes on, the offset after what it has taken in, and where the log ends.
+	Positions(ctx context.Context, f func(topic string, partition int32, next, end int64)) error
 	// Results hands over the ids of the results that bias.audit.stream holds. What was published
 	// before the given time may be gone; a zero time says that nothing is.
 	Results(ctx context.Context, f func(audit.ID)) (since time.Time, err error)
@@ -37,6 +37,7 @@ type Delivery struct {
 // LogReport says what of the log was compared.
 type LogReport struct {
 	Messages  uint64     `json:"messages"`        // below the group's positions, still held
+	Waiting   uint64     `json:"waiting"`         // beyond the group's positions: not taken in yet, not looked up
 	Redeliver uint64     `json:"duplicates"`      // of them, beyond the first of an event and content
 	Results   uint64     `json:"results"`         // messages of the stream
 	Judged    uint64     `json:"judged"`          // stored results that the stream must hold
@@ -103,7 +104,11 @@ func (s *Store) checkBrokers(ctx context.Context, r *Report) error {
 func readLog(ctx context.Context, r *Report) (*brokers, error) {
 	b := &brokers{}
 	r.positions = map[place]int64{}
-	err := r.opt.Log.Positions(ctx, func(topic string, partition int32, next int64) { r.positions[place{topic, partition}] = next })
+	waiting := uint64(0)
+	err := r.opt.Log.Positions(ctx, func(topic string, partition int32, next, end int64) {
+		r.positions[place{topic, partition}] = next
+		waiting += uint64(max(end-next, 0))
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +139,7 @@ func readLog(ctx context.Context, r *Report) (*brokers, error) {
 	if b.since, err = r.opt.Log.Results(ctx, func(id audit.ID) { b.results = append(b.results, keyOf(id)) }); err != nil {
 		return nil, err
 	}
-	r.Log = &LogReport{Messages: uint64(len(b.messages)), Results: uint64(len(b.results))}
+	r.Log = &LogReport{Messages: uint64(len(b.messages)), Waiting: waiting, Results: uint64(len(b.results))}
 	slices.Sort(b.results)
 	b.results = slices.Compact(b.results)
 	r.Log.Repeated = r.Log.Results - uint64(len(b.results))

@@ -18,6 +18,7 @@ type fakeLog struct {
 	results    []audit.ID
 	since      time.Time
 	positions  map[int32]int64
+	behind     int64 // how far the log goes on beyond each
 }
 
 func (l *fakeLog) Deliveries(_ context.Context, f func(store.Delivery)) error {
@@ -27,9 +28,9 @@ func (l *fakeLog) Deliveries(_ context.Context, f func(store.Delivery)) error {
 	return nil
 }
 
-func (l *fakeLog) Positions(_ context.Context, f func(topic string, partition int32, next int64)) error {
+func (l *fakeLog) Positions(_ context.Context, f func(topic string, partition int32, next, end int64)) error {
 	for place, next := range l.positions {
-		f("llm.interactions", place, next)
+		f("llm.interactions", place, next, next+l.behind)
 	}
 	return nil
 }
@@ -88,7 +89,8 @@ func TestCheckWithASoundLog(t *testing.T) {
 	part := logOf(es)
 	part.deliveries = slices.DeleteFunc(part.deliveries, func(d store.Delivery) bool { return d.Offset > 4 })
 	part.results = part.results[:10]
-	if r := f.checkAtRest(part); !r.OK() || r.Log.Judged != 10 {
+	part.positions, part.behind = map[int32]int64{0: 5}, 7
+	if r := f.checkAtRest(part); !r.OK() || r.Log.Judged != 10 || r.Log.Waiting != 7 {
 		t.Errorf("half taken in: %+v %+v", r, r.Log)
 	}
 	old := logOf(es)

@@ -194,7 +194,7 @@ func (l *checkLog) deliveries(ctx context.Context, t checkedTopic, f func(store.
 }
 
 // Positions implements store.Log.
-func (l *checkLog) Positions(ctx context.Context, f func(topic string, partition int32, next int64)) error {
+func (l *checkLog) Positions(ctx context.Context, f func(topic string, partition int32, next, end int64)) error {
 	for _, t := range l.topics {
 		at, err := l.scan.Positions(ctx, t.name, t.group)
 		if err != nil {
@@ -205,7 +205,7 @@ func (l *checkLog) Positions(ctx context.Context, f func(topic string, partition
 			if err != nil {
 				return err
 			}
-			f(t.name, int32(p), min(next, end)) // a log that was replaced may not have come to the old position
+			f(t.name, int32(p), min(next, end), end) // a log that was replaced may not have come to the old position
 		}
 	}
 	return nil
@@ -269,6 +269,9 @@ func printReport(out io.Writer, r *store.Report) {
 	}
 	if l := r.Log; l != nil {
 		fmt.Fprintf(out, "%d messages that the log still holds and %d results that the stream must hold were looked up\n", l.Messages, l.Judged)
+		if l.Waiting > 0 {
+			fmt.Fprintf(out, "%d messages of the log are not taken in yet and were not looked up: the pipeline is behind\n", l.Waiting)
+		}
 	} else {
 		fmt.Fprintln(out, "The brokers were not asked: what the log holds was not compared with the store")
 	}
