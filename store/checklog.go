@@ -18,8 +18,9 @@ type Log interface {
 	// Deliveries hands over the messages that the interactions' topic still holds below the consumer
 	// group's positions, in order within a partition. Calls of f come one at a time.
 	Deliveries(ctx context.Context, f func(Delivery)) error
-	// Positions hands over where the consumer group goes on, the offset after what it has taken in, and where the log ends.
-	Positions(ctx context.Context, f func(topic string, partition int32, next, end int64)) error
+	// Positions hands over where the consumer group goes on, the offset after what it has taken in (-1: it has no position
+	// yet), and how many messages lie beyond.
+	Positions(ctx context.Context, f func(topic string, partition int32, next, waiting int64)) error
 	// Results hands over the ids of the results that bias.audit.stream holds. What was published
 	// before the given time may be gone; a zero time says that nothing is.
 	Results(ctx context.Context, f func(audit.ID)) (since time.Time, err error)
@@ -105,9 +106,11 @@ func readLog(ctx context.Context, r *Report) (*brokers, error) {
 	b := &brokers{}
 	r.positions = map[place]int64{}
 	waiting := uint64(0)
-	err := r.opt.Log.Positions(ctx, func(topic string, partition int32, next, end int64) {
-		r.positions[place{topic, partition}] = next
-		waiting += uint64(max(end-next, 0))
+	err := r.opt.Log.Positions(ctx, func(topic string, partition int32, next, beyond int64) {
+		if next >= 0 {
+			r.positions[place{topic, partition}] = next
+		}
+		waiting += uint64(max(beyond, 0))
 	})
 	if err != nil {
 		return nil, err

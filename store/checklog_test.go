@@ -28,9 +28,9 @@ func (l *fakeLog) Deliveries(_ context.Context, f func(store.Delivery)) error {
 	return nil
 }
 
-func (l *fakeLog) Positions(_ context.Context, f func(topic string, partition int32, next, end int64)) error {
+func (l *fakeLog) Positions(_ context.Context, f func(topic string, partition int32, next, waiting int64)) error {
 	for place, next := range l.positions {
-		f("llm.interactions", place, next, next+l.behind)
+		f("llm.interactions", place, next, l.behind)
 	}
 	return nil
 }

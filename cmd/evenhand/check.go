@@ -194,18 +194,28 @@ func (l *checkLog) deliveries(ctx context.Context, t checkedTopic, f func(store.
 }
 
 // Positions implements store.Log.
-func (l *checkLog) Positions(ctx context.Context, f func(topic string, partition int32, next, end int64)) error {
+func (l *checkLog) Positions(ctx context.Context, f func(topic string, partition int32, next, waiting int64)) error {
 	for _, t := range l.topics {
 		at, err := l.scan.Positions(ctx, t.name, t.group)
 		if err != nil {
 			return err
 		}
-		for p, next := range at {
-			_, end, err := l.scan.Bounds(ctx, t.name, p)
+		partitions, err := l.scan.Partitions(ctx, t.name)
+		if err != nil {
+			return err
+		}
+		for p := range partitions {
+			start, end, err := l.scan.Bounds(ctx, t.name, p)
 			if err != nil {
 				return err
 			}
-			f(t.name, int32(p), min(next, end), end) // a log that was replaced may not have come to the old position
+			next, ok := at[p]
+			if !ok {
+				f(t.name, int32(p), -1, end-start)
+				continue
+			}
+			next = min(next, end) // a log that was replaced may not have come to the old position
+			f(t.name, int32(p), next, end-max(next, start))
 		}
 	}
 	return nil

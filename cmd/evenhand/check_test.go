@@ -34,7 +34,7 @@ func TestCheckAgainstTheLog(t *testing.T) {
 		return r.code
 	}
 	eventually(t, "every message taken in", func() error {
-		if code := check("--at-rest"); code != 0 || rep.Log == nil || rep.Log.Messages < 4 || rep.Events != 114 || rep.InFlight > 0 {
+		if code := check("--at-rest"); code != 0 || rep.Log == nil || rep.Log.Messages < 4 || rep.Events != 114 || rep.InFlight > 0 || rep.Log.Waiting > 0 {
 			return fmt.Errorf("status %d, %+v %+v", code, rep, rep.Log)
 		}
 		return nil
