@@ -77,7 +77,9 @@ func TestErase(t *testing.T) {
 	if n := w.count("SELECT count() FROM {db}.interaction_users FINAL WHERE user_id = '" + person + "'"); n != 2 {
 		t.Errorf("%d rows name the person, want that of the hold and that of beta", n)
 	}
-	w.check()
+	if x := w.check().Seals; x.TextsErased != 2 || x.Texts != 3 || x.TextsDropped != 0 {
+		t.Errorf("seals: %+v; want the texts of two erased and three as they came", x)
+	}
 
 	// A log that is read again brings it back, until the next run; what came after the erasure stays.
 	w.on(3)

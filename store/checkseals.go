@@ -24,9 +24,10 @@ type SealReport struct {
 	Deliveries   uint64     `json:"deliveries"`                // seals
 	Interactions uint64     `json:"interactions"`              // rows that agree with theirs or are faults
 	Verdicts     uint64     `json:"verdicts"`
-	Texts        uint64     `json:"texts"`               // interactions whose texts stand, or that had none
-	TextsGone    uint64     `json:"texts_gone,omitzero"` // interactions whose texts retention dropped or an erasure took
-	Purged       uint64     `json:"purged,omitzero"`     // interactions of months that retention deleted
+	Texts        uint64     `json:"texts"`                  // interactions whose texts stand, or that had none
+	TextsDropped uint64     `json:"texts_dropped,omitzero"` // interactions whose texts retention dropped
+	TextsErased  uint64     `json:"texts_erased,omitzero"`  // the same on days of which a person was erased
+	Purged       uint64     `json:"purged,omitzero"`        // interactions of months that retention deleted
 }
 
 // sealsAtOnce bounds the memory of a check of seals, 40 bytes each; more are looked at in several passes.
@@ -61,9 +62,11 @@ type sealCheck struct {
 	seals   []sealed // of this pass, ordered by event
 	pass    uint64
 	passes  uint64
-	gone    map[string]bool      // "tenant day" whose texts retention dropped
-	erased  map[string]time.Time // tenants of whom persons were erased, and when last
+	dropped map[tenantDay]bool      // whose texts retention dropped
+	erased  map[tenantDay]time.Time // of which persons were erased, and when last
 }
+
+type tenantDay struct{ tenant, day string }
 
 // checkSeals compares every row with the seal that its marker holds, and the markers with their signatures: so it tells
 // what was altered, deleted or added behind the program's back.
@@ -196,25 +199,23 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 	return nil
 }
 
-// textsTaken reads whose texts may be gone.
+// textsTaken reads of which days texts may be gone.
 func (s *Store) textsTaken(ctx context.Context, c *sealCheck) error {
-	const op = "store: check texts taken"
-	c.gone, c.erased = map[string]bool{}, map[string]time.Time{}
-	err := s.each(ctx, op, s.from("retention_runs").current().and("object = 'interaction_texts'").sql("DISTINCT tenant_id, toString(period)", ""), nil, func(rows driver.Rows) error {
-		var tenant, day string
-		err := rows.Scan(&tenant, &day)
-		c.gone[tenant+" "+day] = true
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return s.each(ctx, op, s.from("erasures").current().sql("tenant_id, max(at)", "GROUP BY tenant_id"), nil, func(rows driver.Rows) error {
-		var tenant string
+	c.dropped, c.erased = map[tenantDay]bool{}, map[tenantDay]time.Time{}
+	sql := s.from("retention_runs").current().and("object = 'interaction_texts'").sql("tenant_id, toString(period), action = 'erase' AS erased, max(at)", "GROUP BY tenant_id, period, erased")
+	return s.each(ctx, "store: check texts taken", sql, nil, func(rows driver.Rows) error {
+		var x tenantDay
+		var erased uint8
 		var at time.Time
-		err := rows.Scan(&tenant, &at)
-		c.erased[tenant] = at
-		return err
+		if err := rows.Scan(&x.tenant, &x.day, &erased, &at); err != nil {
+			return err
+		}
+		if erased == 1 {
+			c.erased[x] = at
+		} else {
+			c.dropped[x] = true
+		}
+		return nil
 	})
 }
 
@@ -407,17 +408,16 @@ func (s *Store) sealedTexts(ctx context.Context, c *sealCheck, x chunk) error {
 		if stand == 0 {
 			hash = seal.NoTexts
 		}
-		erased, some := c.erased[tenant]
-		taken := c.gone[tenant+" "+day] || some
+		erased, some := c.erased[tenantDay{tenant, day}]
 		switch {
 		case slices.ContainsFunc(seals, func(x sealed) bool { return x.texts == hash }):
 			c.r.Seals.Texts++
-		case stand == 0 && taken:
-			c.r.Seals.TextsGone++
+		case stand == 0 && c.dropped[tenantDay{tenant, day}]:
+			c.r.Seals.TextsDropped++
+		case stand == 0 && some, some && c.r.At.Sub(erased) < time.Hour: // which may be under way
+			c.r.Seals.TextsErased++
 		case stand == 0:
 			deleted.add(FaultTextDeleted, day, id)
-		case some && c.r.At.Sub(erased) < time.Hour: // under way
-			c.r.Seals.TextsGone++
 		default:
 			altered.add(FaultTextAltered, day, id)
 		}

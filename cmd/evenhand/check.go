@@ -325,8 +325,11 @@ func printSeals(out io.Writer, x *store.SealReport) {
 		return
 	}
 	fmt.Fprintf(out, "%s and the texts of %d were compared with their seals of since %s", count(int(x.Interactions), "interaction"), x.Texts, x.Since.Format(time.RFC3339))
-	if x.TextsGone > 0 {
-		fmt.Fprintf(out, "; the texts of %d were deleted by retention or an erasure", x.TextsGone)
+	if x.TextsDropped > 0 {
+		fmt.Fprintf(out, "; the texts of %d were dropped by retention", x.TextsDropped)
+	}
+	if x.TextsErased > 0 {
+		fmt.Fprintf(out, "; those of %d are gone from days of which persons were erased (evenhand retention erasures)", x.TextsErased)
 	}
 	fmt.Fprintln(out)
 	switch {
