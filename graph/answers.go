@@ -144,7 +144,7 @@ func lately(w store.Window, now time.Time) store.Window {
 func coverage(c store.Coverage, w store.Window) *generated.Coverage {
 	out := &generated.Coverage{
 		From: w.From, To: w.To, Received: number(c.Received), Analysed: number(c.Analysed), Failed: number(c.Failed),
-		Pending: number(c.Pending), Abandoned: number(c.Abandoned), WithoutResponse: number(c.Skipped - min(c.WithoutContent, c.Skipped)), WithoutContent: number(c.WithoutContent), OtherLanguages: number(c.OtherLanguages), Rejected: number(c.Rejected),
+		Pending: number(c.Pending), Abandoned: number(c.Abandoned), WithoutResponse: number(c.Skipped - min(c.WithoutContent, c.Skipped)), WithoutContent: number(c.WithoutContent), OtherLanguages: number(c.OtherLanguages), OtherDomains: number(c.OtherDomains), Rejected: number(c.Rejected),
 	}
 	if c.Received > c.Skipped {
 		s := min(1, float64(c.Analysed)/float64(c.Received-c.Skipped))

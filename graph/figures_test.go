@@ -104,8 +104,14 @@ func TestBreaches(t *testing.T) {
 func TestFigures(t *testing.T) {
 	f := newFixture(t)
 	records := series("acme", 70)
+	for _, i := range []int{0, 5} { // of general
+		records[i].Interaction.DomainGiven = "legal"
+	}
 	f.write(records...)
 	f.write(series("beta", 3)...)
+	if given := f.one(admin, records[0].Interaction.ID, "domain domainGiven"); given["domain"] != "general" || given["domainGiven"] != "legal" {
+		t.Errorf("a domain of one's own: %v", given)
+	}
 	var analysed, failed, detected int
 	for _, r := range records {
 		if r.Verdict.Status == audit.Failed {
@@ -127,6 +133,7 @@ func TestFigures(t *testing.T) {
 			WithoutResponse  int
 			WithoutContent   int
 			OtherLanguages   int
+			OtherDomains     int
 			Rejected         int
 			Share            *float64
 		}
@@ -149,9 +156,11 @@ func TestFigures(t *testing.T) {
 			SeverityLevel int
 		}
 	}
-	f.get(admin, `{ coverage { from to received analysed failed pending abandoned withoutResponse withoutContent otherLanguages rejected share } empty: coverage(from: "2021-01-01T00:00:00Z", to: "2021-01-02T00:00:00Z") { share } biasTaxonomy { id biasKey severityLevel } }`, "", &got)
+	f.get(admin, `{ coverage { from to received analysed failed pending abandoned withoutResponse withoutContent otherLanguages otherDomains rejected share } empty: coverage(from: "2021-01-01T00:00:00Z", to: "2021-01-02T00:00:00Z") { share } biasTaxonomy { id biasKey severityLevel } }`, "", &got)
 	if c := got.Coverage; c.Analysed != analysed || c.Failed != failed || *c.Share != float64(analysed)/70 || c.To <= c.From || got.Empty.Share != nil {
 		t.Errorf("coverage %+v of %d, %d failed", c, analysed, failed)
+	} else if c.OtherDomains != 2 {
+		t.Errorf("%d of other domains, want 2", c.OtherDomains)
 	} else if c.Received != c.Analysed+c.Failed+c.Pending+c.Abandoned+c.WithoutResponse+c.WithoutContent {
 		t.Errorf("coverage %+v does not add up", c)
 	}

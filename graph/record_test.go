@@ -21,7 +21,7 @@ import (
 const everything = `id tenantId userId userEmail userRole queryContext originalQuery llmProvider llmModel sanitizedPrompt llmResponse
 	promptTokens responseTokens estimatedCostUsd redactionSummary sensitivityScore containedPii containedProprietary containedCustomerData
 	status errorMessage logTimestamp biasDetected biasType biasScore biasConfidenceScore mitigationAction biasReportSummary humanReviewed
-	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus textState flagged unsafe gated action severity domain application traceId givenId kinds
+	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus textState flagged unsafe gated action severity domain domainGiven application traceId givenId kinds
 	findings { kind rule ruleVersion characteristic severity score confidence side start end evidence analyzer }
 	verdicts { id analyzer version status reason current biasDetected biasType biasScore confidence flagged action at durationMs findings { kind evidence } }
 	reviews { id reviewer decision tags notes at }

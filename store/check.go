@@ -36,7 +36,8 @@ const (
 	FaultUserOrphan         FaultCode = "user_orphan"           // the same of interaction_users
 	FaultDeliveryMissing    FaultCode = "delivery_missing"      // a message of the log, taken in by the group, that is neither stored nor rejected
 	FaultUnpublished        FaultCode = "result_unpublished"    // a stored result that its topic lacks
-	FaultSealBroken         FaultCode = "seal_broken"           // a marker that is not what its signature is of, or whose signer is not known
+	FaultSealBroken         FaultCode = "seal_broken"           // a marker that is not what its signature is of
+	FaultSealUnknown        FaultCode = "seal_unknown"          // a marker that was signed with a key that the check does not know
 	FaultSealMissing        FaultCode = "seal_missing"          // a marker without seals after others had some
 	FaultSealUnsigned       FaultCode = "seal_unsigned"         // a marker without signature after others had one
 	FaultInteractionAltered FaultCode = "interaction_altered"   // a row that is not what was sealed

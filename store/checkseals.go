@@ -116,7 +116,19 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 	var without, unsigned []unsealed
 	var first, signed time.Time
 	signers := map[string]bool{}
-	broken := map[logKey]*Fault{}
+	type fault struct {
+		code FaultCode
+		at   logKey
+	}
+	faults := map[fault]*Fault{}
+	tell := func(code FaultCode, m sealedMarker) {
+		f := faults[fault{code, m.logKey}]
+		if f == nil {
+			f = &Fault{Code: code, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo}
+			faults[fault{code, m.logKey}] = f
+		}
+		f.Count, f.Hi = f.Count+1, m.hi
+	}
 	sql := s.from("ingest_batches").current().sql("topic, epoch, partition, lo, hi, rows, reason, seal_version, sealed_at, written_at, length(seals.event), signer, signature, "+seal.Marker.DigestSQL(),
 		"ORDER BY topic, epoch, partition, lo, hi")
 	err := s.each(ctx, op, sql, nil, func(rows driver.Rows) error {
@@ -143,24 +155,21 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 			first = at
 		}
 		bad := seals != uint64(n) || version > seal.Version
-		switch {
+		switch _, known := c.keys[signer]; {
 		case signature == "" && signer == "":
 			unsigned = append(unsigned, unsealed{m, at})
 		case len(c.keys) > 0:
 			signers[signer] = true
-			bad = bad || !c.keys.Verify(signer, []byte(digest), []byte(signature))
-			c.r.Seals.Signed++
-			if signed.IsZero() || at.Before(signed) {
+			if c.r.Seals.Signed++; signed.IsZero() || at.Before(signed) {
 				signed = at
 			}
+			if !known {
+				tell(FaultSealUnknown, m)
+			}
+			bad = bad || known && !c.keys.Verify(signer, []byte(digest), []byte(signature))
 		}
 		if bad {
-			f := broken[m.logKey]
-			if f == nil {
-				f = &Fault{Code: FaultSealBroken, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo}
-				broken[m.logKey] = f
-			}
-			f.Count, f.Hi = f.Count+1, m.hi
+			tell(FaultSealBroken, m)
 		}
 		if reason == "gap" { // rows of a batch that broke off may stand there
 			c.others[m.logKey] = append(c.others[m.logKey], m.span)
@@ -177,7 +186,7 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 			places[k] = united(places[k])
 		}
 	}
-	for _, f := range broken {
+	for _, f := range faults {
 		c.r.fault(*f)
 	}
 	for signer := range signers {

@@ -190,6 +190,8 @@ type Coverage struct {
 	Truncated      uint64 `json:"truncated"`
 	// OtherLanguages are those of Analysed whose response is in a language that the detectors have not learnt.
 	OtherLanguages uint64 `json:"other_languages"`
+	// OtherDomains are those of Received whose producer named a domain that has no profile: they were scored as general.
+	OtherDomains uint64 `json:"other_domains"`
 	// Rejected are dead letters by broker time, without requests to the judge; those without a known tenant count for all tenants only.
 	Rejected uint64 `json:"rejected"`
 }
@@ -209,6 +211,10 @@ func (f *Figures) Coverage(ctx context.Context, w Window) (c Coverage, err error
 		and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To))
 	q = f.from("audit_current").current().within(w).and("("+keyColumns+") IN ("+in.sql(keyColumns, "")+")", in.args...)
 	if err := f.one(ctx, op, q.sql("count()", ""), q.args, &c.OtherLanguages); err != nil {
+		return c, err
+	}
+	q = f.from("interactions").current().within(w).and("domain_given != ''")
+	if err := f.one(ctx, op, q.sql("count()", ""), q.args, &c.OtherDomains); err != nil {
 		return c, err
 	}
 	q = f.from("rejected").current().and("topic != 'evenhand.judge'").and("broker_ts >= "+instant, w.From.UnixMilli()).and("broker_ts < "+instant, w.To.UnixMilli())

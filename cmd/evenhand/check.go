@@ -324,7 +324,7 @@ func printSeals(out io.Writer, x *store.SealReport) {
 		fmt.Fprintln(out, "No marker has seals: what was altered or deleted in the store by hand would not show")
 		return
 	}
-	fmt.Fprintf(out, "%s and the texts of %d were compared with their seals of since %s", count(int(x.Interactions), "interaction"), x.Texts, x.Since.Format(time.RFC3339))
+	fmt.Fprintf(out, "%s and the texts of %d were compared with their seals, made since %s", count(int(x.Interactions), "interaction"), x.Texts, x.Since.Format(time.RFC3339))
 	if x.TextsDropped > 0 {
 		fmt.Fprintf(out, "; the texts of %d were dropped by retention", x.TextsDropped)
 	}
@@ -348,6 +348,8 @@ func mendOf(f store.Fault) string {
 	switch f.Code {
 	case store.FaultCurrentMissing, store.FaultCurrentUnequal:
 		return "evenhand jobs run audit_current_repair   (as the hourly job does; such faults are expected after an upgrade until it has run)"
+	case store.FaultSealUnknown:
+		return "name the public keys of the signers in seal.public_keys (--json lists the signers; of another data folder it is seal/seal.pub)"
 	case store.FaultRollupUnequal, store.FaultRollupDayUnequal:
 		if d, err := time.Parse(time.DateOnly, f.Day); err == nil {
 			return "evenhand rollups rebuild --from " + f.Day + " --to " + d.AddDate(0, 0, 1).Format(time.DateOnly)

@@ -222,6 +222,9 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if coverage.OtherLanguages > 0 {
 		fmt.Fprintf(std.out, "          %d of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen\n", coverage.OtherLanguages)
 	}
+	if coverage.OtherDomains > 0 {
+		fmt.Fprintf(std.out, "          %d of the received name a domain that has no profile: they were scored as general, and count there\n", coverage.OtherDomains)
+	}
 	const minute = "2006-01-02 15:04"
 	fmt.Fprintf(std.out, "Window: %s to %s UTC\n", w.From.UTC().Format(minute), w.To.UTC().Format(minute))
 	if judged != (store.JudgeCoverage{}) {

@@ -97,6 +97,7 @@ type ComplexityRoot struct {
 		Analysed        func(childComplexity int) int
 		Failed          func(childComplexity int) int
 		From            func(childComplexity int) int
+		OtherDomains    func(childComplexity int) int
 		OtherLanguages  func(childComplexity int) int
 		Pending         func(childComplexity int) int
 		Received        func(childComplexity int) int
@@ -210,6 +211,7 @@ type ComplexityRoot struct {
 		ContainedPii          func(childComplexity int) int
 		ContainedProprietary  func(childComplexity int) int
 		Domain                func(childComplexity int) int
+		DomainGiven           func(childComplexity int) int
 		EffectiveBias         func(childComplexity int) int
 		ErrorMessage          func(childComplexity int) int
 		EstimatedCostUsd      func(childComplexity int) int
@@ -665,6 +667,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Coverage.From(childComplexity), true
+	case "Coverage.otherDomains":
+		if e.ComplexityRoot.Coverage.OtherDomains == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Coverage.OtherDomains(childComplexity), true
 	case "Coverage.otherLanguages":
 		if e.ComplexityRoot.Coverage.OtherLanguages == nil {
 			break
@@ -1156,6 +1164,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LlmInteractionAudit.Domain(childComplexity), true
+	case "LlmInteractionAudit.domainGiven":
+		if e.ComplexityRoot.LlmInteractionAudit.DomainGiven == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LlmInteractionAudit.DomainGiven(childComplexity), true
 	case "LlmInteractionAudit.effectiveBias":
 		if e.ComplexityRoot.LlmInteractionAudit.EffectiveBias == nil {
 			break
@@ -2177,7 +2191,10 @@ type LlmInteractionAudit {
   action: String!
   "Of the most severe finding; null when there is none."
   severity: Severity
+  "One of general, hr, finance, healthcare and education, whose profile decided."
   domain: String!
+  "The producer's own name of the domain where it has no profile: it was scored as general."
+  domainGiven: String
   application: String
   traceId: String!
   "The id that the producer gave, where it is no UUID."
@@ -2539,6 +2556,8 @@ type Coverage {
   withoutContent: Int!
   "Of analysed: responses in languages that the detectors have not learnt, so that bias and harm in them go unseen."
   otherLanguages: Int!
+  "Of received: those whose producer named a domain that has no profile, scored as general: domainGiven tells which."
+  otherDomains: Int!
   "Messages that could not become interactions, by their time at the broker."
   rejected: Int!
   "Share of interactions with a response that were analysed, so of received without withoutResponse and withoutContent; null when there were none."
@@ -3906,6 +3925,8 @@ func (ec *executionContext) fieldContext_Breach_interactions(_ context.Context, 
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -4680,6 +4701,35 @@ func (ec *executionContext) _Coverage_otherLanguages(ctx context.Context, field 
 }
 
 func (ec *executionContext) fieldContext_Coverage_otherLanguages(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Coverage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Coverage_otherDomains(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Coverage_otherDomains,
+		func(ctx context.Context) (any, error) {
+			return obj.OtherDomains, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Coverage_otherDomains(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Coverage",
 		Field:      field,
@@ -5491,6 +5541,8 @@ func (ec *executionContext) fieldContext_Gate_interaction(_ context.Context, fie
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -7856,6 +7908,35 @@ func (ec *executionContext) fieldContext_LlmInteractionAudit_domain(_ context.Co
 	return fc, nil
 }
 
+func (ec *executionContext) _LlmInteractionAudit_domainGiven(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_LlmInteractionAudit_domainGiven,
+		func(ctx context.Context) (any, error) {
+			return obj.DomainGiven(ctx)
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_LlmInteractionAudit_domainGiven(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LlmInteractionAudit",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LlmInteractionAudit_application(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8402,6 +8483,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditConnection_nodes(_ c
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -8628,6 +8711,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditEdge_node(_ context.
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -8786,6 +8871,8 @@ func (ec *executionContext) fieldContext_Mutation_createLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -8949,6 +9036,8 @@ func (ec *executionContext) fieldContext_Mutation_updateLlmInteractionAuditBias(
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -9112,6 +9201,8 @@ func (ec *executionContext) fieldContext_Mutation_recordBiasReview(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -9275,6 +9366,8 @@ func (ec *executionContext) fieldContext_Mutation_revealLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -9784,6 +9877,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudit(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -9947,6 +10042,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudits(ctx context.
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -10243,6 +10340,8 @@ func (ec *executionContext) fieldContext_Query_coverage(ctx context.Context, fie
 				return ec.fieldContext_Coverage_withoutContent(ctx, field)
 			case "otherLanguages":
 				return ec.fieldContext_Coverage_otherLanguages(ctx, field)
+			case "otherDomains":
+				return ec.fieldContext_Coverage_otherDomains(ctx, field)
 			case "rejected":
 				return ec.fieldContext_Coverage_rejected(ctx, field)
 			case "share":
@@ -11047,6 +11146,8 @@ func (ec *executionContext) fieldContext_Subscription_flagged(ctx context.Contex
 				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
 			case "domain":
 				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
 			case "application":
 				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
 			case "traceId":
@@ -14951,6 +15052,11 @@ func (ec *executionContext) _Coverage(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "otherDomains":
+			out.Values[i] = ec._Coverage_otherDomains(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "rejected":
 			out.Values[i] = ec._Coverage_rejected(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -16428,6 +16534,39 @@ func (ec *executionContext) _LlmInteractionAudit(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "domainGiven":
+			field := field
+
+			innerFunc := func(ctx context.Context, _ *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._LlmInteractionAudit_domainGiven(ctx, field, obj)
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "application":
 			out.Values[i] = ec._LlmInteractionAudit_application(ctx, field, obj)
 		case "traceId":

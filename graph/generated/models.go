@@ -67,6 +67,8 @@ type Coverage struct {
 	WithoutContent int `json:"withoutContent"`
 	// Of analysed: responses in languages that the detectors have not learnt, so that bias and harm in them go unseen.
 	OtherLanguages int `json:"otherLanguages"`
+	// Of received: those whose producer named a domain that has no profile, scored as general: domainGiven tells which.
+	OtherDomains int `json:"otherDomains"`
 	// Messages that could not become interactions, by their time at the broker.
 	Rejected int `json:"rejected"`
 	// Share of interactions with a response that were analysed, so of received without withoutResponse and withoutContent; null when there were none.

@@ -146,6 +146,12 @@ func (a *Audit) ContainedCustomerData(ctx context.Context) (*bool, error) {
 	return known3(in.ContainedCustomerData), err
 }
 
+// DomainGiven is the producer's own name of a domain that has no profile.
+func (a *Audit) DomainGiven(ctx context.Context) (*string, error) {
+	in, err := a.facts(ctx)
+	return ptr(in.DomainGiven), err
+}
+
 func (a *Audit) GivenID(ctx context.Context) (*string, error) {
 	in, err := a.facts(ctx)
 	return ptr(in.GivenID), err
