@@ -169,6 +169,7 @@ func (r *Report) summarize() {
 		}
 	}
 	r.Lost += max(missing, deleted)
+	r.Duplicates -= min(deleted, r.Duplicates) // counted by their number, they looked like that
 }
 
 // Check is CheckWith of the store alone.
