@@ -1,12 +1,24 @@
 #!/bin/sh
-# Makes the keys of this deployment on its first start and keeps them: the API key of the HTTP doors,
-# the passwords of ClickHouse's three users and Grafana's administrator, and ClickHouse's user file.
+# Makes the keys of this deployment on its first start and keeps them: the API key of the HTTP doors, the key that signs
+# seals, the passwords of ClickHouse's three users and Grafana's administrator, and ClickHouse's user file.
 set -eu
 
 for name in api_key clickhouse_password clickhouse_reader_password grafana_password grafana_admin; do
 	[ -s "/keys/$name" ] || od -An -N24 -tx1 /dev/urandom | tr -d ' \n' >"/keys/$name"
 	chmod 0444 "/keys/$name" # read by three images under three user ids; only they mount the volume
 done
+
+# Ed25519 in PKCS #8 (RFC 8410): a head that is always the same, and 32 random bytes. Evenhand's user alone reads it.
+if [ ! -s /keys/seal.key ]; then
+	{
+		echo "-----BEGIN PRIVATE KEY-----"
+		{ printf '\060\056\002\001\000\060\005\006\003\053\145\160\004\042\004\040' && head -c 32 /dev/urandom; } | base64
+		echo "-----END PRIVATE KEY-----"
+	} >/keys/seal.new
+	chmod 0400 /keys/seal.new
+	chown 65532:65532 /keys/seal.new
+	mv /keys/seal.new /keys/seal.key
+fi
 
 # What callers of the API read: of tables with a tenant the rows of the one that the query names.
 tenant_tables="audit_current interactions interaction_texts interaction_users verdicts reviews reveals feedback
@@ -77,6 +89,7 @@ $(grants)
         <query>REVOKE SELECT ON evenhand.interaction_texts</query>
         <query>REVOKE SELECT ON evenhand.interaction_users</query>
         <query>REVOKE SELECT ON evenhand.texts_held</query>
+        <query>REVOKE SELECT ON evenhand.erasures</query>
         <query>REVOKE SELECT ON evenhand.api_keys</query>
         <query>GRANT SELECT ON system.parts</query>
       </grants>
