@@ -84,6 +84,15 @@ class Maker:
             if self.rng.random() < (0.9 if w.max() >= data.OWN else 0.12) and len(text) < 250:
                 self.among(text, y, w)
 
+    def surrounded(self, texts, target, weight):
+        """Texts with a label among others, those in which something is found twice, and a third of all alone."""
+        for text, y, w in zip(texts, target, weight):
+            if len(text) < 250:
+                for _ in range(2 if y[: len(HEADS)].max() >= 0.5 else 1):
+                    self.among(text, y, w)
+            if len(text) >= 250 or self.rng.random() < 0.35:
+                self.add([], text, [], y, w)
+
     def ordinary(self, sentences, weight):
         """A sentence of an ordinary text within its passage, or alone."""
         k = self.rng.integers(len(sentences))

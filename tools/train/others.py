@@ -1,11 +1,12 @@
 """Fine-tunes the encoder of other languages than English: multilingual E5 (e5.py) on the rows of DATA in all languages.
 
-    others.py DATA... --ordinary FILE --ordinary-others FILE --out DIR [--further FILE] [--sample N] [--new FILE...]
+    others.py DATA... --ordinary FILE --ordinary-others FILE --out DIR [--further FILE] [--passages] [--sample N] [--new FILE...]
 
 writes DIR/others.npz and DIR/others.txt, the vocabulary: a piece and its score a line. What bias and harm are it learns mostly in English,
 of which there are many times more rows, and how the other languages say it from theirs. Embeddings and the first layers stay as they are: they
 hold what the languages share. --further goes on from an encoder that was trained so, at a lower rate, and keeps its vocabulary: another pass,
-over what came to the data since, too: of that, the files --new, nothing is left out by --sample, and each text is learnt several times. A checkpoint is written every few minutes and gone on from.
+over what came to the data since, too: of that, the files --new, nothing is left out by --sample, and each text is learnt several times. --passages
+has it learn that what stands around a sentence changes nothing. A checkpoint is written every few minutes and gone on from.
 """
 
 import argparse
@@ -26,28 +27,37 @@ FROZEN = 3  # of the layers
 TIMES = 2  # that a text of another language is learnt alone
 NEW = 3  # that items of new texts are
 AMONG = 0.25  # of our English texts, once more among others
+PASSAGES = 0.6  # of them in a pass over passages
 PUBLIC = 8_000  # English texts of public sets
 ORDINARY = 1.5  # what a sentence of ordinary text counts
 
 
-def other(rows, ordinary, language, seed):
-    """Items of another language, and the rows of dev."""
+def other(rows, ordinary, language, seed, passages):
+    """Items of another language, mostly passages or mostly texts alone, and the rows of dev."""
     texts, target, weight, dev = data.build(rows, learn.lexicon(language), seed)
     harmless = [s for t, y in zip(texts, target) if not y[: len(HEADS)].any() for s in items.parts(t) if items.sentence(s)]
-    make = items.Maker(np.random.default_rng(seed), ordinary, harmless)
-    make.labelled(texts, target, weight)
-    for _ in range(TIMES - 1):
-        for text, y, w in zip(texts, target, weight):
-            make.add([], text, [], y, w)
+    around = [s for t in ordinary for s in items.parts(t) if items.sentence(s)] if passages else ordinary
+    make = items.Maker(np.random.default_rng(seed), around, harmless)
+    if passages:
+        make.surrounded(texts, target, weight)
+    else:
+        make.labelled(texts, target, weight)
+        for _ in range(TIMES - 1):
+            for text, y, w in zip(texts, target, weight):
+                make.add([], text, [], y, w)
     for text, y in zip(texts, target):
         if not y.any() and len(sentences := items.parts(text)) > 1:
             make.ordinary(sentences, ORDINARY)
     for text in ordinary:
-        make.add([], text, [], *items.no(ORDINARY))
+        sentences = items.parts(text)
+        if passages and len(sentences) > 1:
+            make.ordinary(sentences, ORDINARY)
+        else:
+            make.add([], text, [], *items.no(ORDINARY))
     return make.items, dev
 
 
-def english(rows, ordinary, seed):
+def english(rows, ordinary, seed, among):
     """Items of English texts: ours, and a share of the public ones."""
     texts, target, weight, dev = data.build(rows, learn.lexicon(), seed)
     rng = np.random.default_rng(seed)
@@ -57,7 +67,7 @@ def english(rows, ordinary, seed):
     make = items.Maker(rng, [s for p in fresh for s in p if items.sentence(s)], harmless)
     for i in np.flatnonzero(own):
         make.add([], texts[i], [], target[i], weight[i])
-        if rng.random() < AMONG and len(texts[i]) < 250:
+        if rng.random() < among and len(texts[i]) < 250:
             make.among(texts[i], target[i], weight[i])
     for i in rng.permutation(np.flatnonzero(~own))[:PUBLIC]:
         make.add([], texts[i], [], target[i], weight[i])
@@ -85,6 +95,7 @@ def main():
     p.add_argument("--ordinary", required=True, help="what ordinary.py writes")
     p.add_argument("--ordinary-others", required=True, help="what ordinary_others.py writes")
     p.add_argument("--further", help="an encoder that export.py wrote")
+    p.add_argument("--passages", action="store_true", help="learn mostly from texts among others: a pass after one over texts alone")
     p.add_argument("--out", default="build/teacher")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--sample", type=int, default=0, help="only so many items")
@@ -93,11 +104,11 @@ def main():
     out = pathlib.Path(a.out)
     rows = list(data.read(a.data, lambda row: True))
     ordinary = [r for r in data.read([a.ordinary_others], lambda row: row["split"] == "train")]
-    made, dev = english([r for r in rows if data.english(r)], a.ordinary, a.seed)
+    made, dev = english([r for r in rows if data.english(r)], a.ordinary, a.seed, PASSAGES if a.passages else AMONG)
     print(f"{len(made)} items of English texts", flush=True)
     for language in e5.LANGUAGES:
         of = lambda rows: [r for r in rows if r.get("lang") == language]
-        more, kept = other(of(rows), [data.normal(r["text"]) for r in of(ordinary)], language, a.seed)
+        more, kept = other(of(rows), [data.normal(r["text"]) for r in of(ordinary)], language, a.seed, a.passages)
         print(f"{len(more)} of {language}", flush=True)
         made, dev = made + more, dev + kept
     if a.further:
