@@ -16,20 +16,38 @@ type sealSettings struct {
 	PublicKeys []string `koanf:"public_keys"`
 }
 
-// sealKey is the key that signs, nil for none.
-func (s settings) sealKey(up bool) (*seal.Key, error) {
-	var key *seal.Key
-	var err error
-	switch {
-	case s.Seal.KeyFile != "":
-		if key, err = seal.LoadKey(s.Seal.KeyFile); errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("%s is not there: openssl genpkey -algorithm ed25519 -out %[1]s && chmod 600 %[1]s makes one", s.Seal.KeyFile)
-		}
-	case up:
-		key, err = seal.MakeKey(s.DataDir)
+// validateFiles holds that the files are keys.
+func (s sealSettings) validateFiles() error {
+	_, err := s.key()
+	_, unknown := seal.Load("", s.PublicKeys)
+	return errors.Join(err, unknown)
+}
+
+// key is that of the settings, nil for none.
+func (s sealSettings) key() (*seal.Key, error) {
+	if s.KeyFile == "" {
+		return nil, nil
+	}
+	key, err := seal.LoadKey(s.KeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s is not there: openssl genpkey -algorithm ed25519 -out %[1]s && chmod 600 %[1]s makes one", s.KeyFile)
 	}
 	if err != nil {
-		return nil, &settingsError{fmt.Errorf("seal.key_file: %w", err)}
+		return nil, fmt.Errorf("seal.key_file: %w", err)
+	}
+	return key, nil
+}
+
+// sealKey is the key that signs, nil for none.
+func (s settings) sealKey(up bool) (*seal.Key, error) {
+	key, err := s.Seal.key()
+	if key == nil && err == nil && up {
+		if key, err = seal.MakeKey(s.DataDir); err != nil {
+			err = fmt.Errorf("seal.key_file: %w", err)
+		}
+	}
+	if err != nil {
+		return nil, &settingsError{err}
 	}
 	return key, nil
 }

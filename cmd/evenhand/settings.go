@@ -553,8 +553,7 @@ func (s settings) validate() error {
 
 // validateFiles looks into the files that the analyzer is made of and reports every fault at once.
 func (s settings) validateFiles() error {
-	_, err := s.sealKeys()
-	errs := []error{s.Classifier.validateFiles(), bare(err)}
+	errs := []error{s.Classifier.validateFiles(), s.Seal.validateFiles()}
 	if s.Rules.Dir != "" {
 		shipped, err := shippedPacks()
 		if err != nil {

@@ -55,15 +55,17 @@ func (k *Key) Public() ed25519.PublicKey { return k.private.Public().(ed25519.Pu
 // Sign signs the SHA-256 of a marker's form.
 func (k *Key) Sign(digest [sha256.Size]byte) []byte { return ed25519.Sign(k.private, digest[:]) }
 
-// Load reads public keys from files and adds that of a data folder, if it has one.
+// Load reads public keys from files and adds that of a data folder, if one is given and has it.
 func Load(dataDir string, files []string) (Public, error) {
 	p := Public{}
-	own, err := keyfile.LoadPublic(publicFile(dataDir))
-	switch {
-	case err == nil:
-		p.Add(own)
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
+	if dataDir != "" {
+		own, err := keyfile.LoadPublic(publicFile(dataDir))
+		switch {
+		case err == nil:
+			p.Add(own)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
 	}
 	for _, f := range files {
 		public, err := keyfile.LoadPublic(f)
