@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -116,19 +117,7 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 	var without, unsigned []unsealed
 	var first, signed time.Time
 	signers := map[string]bool{}
-	type fault struct {
-		code FaultCode
-		at   logKey
-	}
-	faults := map[fault]*Fault{}
-	tell := func(code FaultCode, m sealedMarker) {
-		f := faults[fault{code, m.logKey}]
-		if f == nil {
-			f = &Fault{Code: code, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo}
-			faults[fault{code, m.logKey}] = f
-		}
-		f.Count, f.Hi = f.Count+1, m.hi
-	}
+	unknown, broken := markerFaults{}, markerFaults{}
 	sql := s.from("ingest_batches").current().sql("topic, epoch, partition, lo, hi, rows, reason, seal_version, sealed_at, written_at, length(seals.event), signer, signature, "+seal.Marker.DigestSQL(),
 		"ORDER BY topic, epoch, partition, lo, hi")
 	err := s.each(ctx, op, sql, nil, func(rows driver.Rows) error {
@@ -164,12 +153,12 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 				signed = at
 			}
 			if !known {
-				tell(FaultSealUnknown, m)
+				unknown.add(FaultSealUnknown, m)
 			}
 			bad = bad || known && !c.keys.Verify(signer, []byte(digest), []byte(signature))
 		}
 		if bad {
-			tell(FaultSealBroken, m)
+			broken.add(FaultSealBroken, m)
 		}
 		if reason == "gap" { // rows of a batch that broke off may stand there
 			c.others[m.logKey] = append(c.others[m.logKey], m.span)
@@ -186,13 +175,9 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 			places[k] = united(places[k])
 		}
 	}
-	for _, f := range faults {
-		c.r.fault(*f)
-	}
-	for signer := range signers {
-		c.r.Seals.Signers = append(c.r.Seals.Signers, signer)
-	}
-	slices.Sort(c.r.Seals.Signers)
+	unknown.report(c.r)
+	broken.report(c.r)
+	c.r.Seals.Signers = slices.Sorted(maps.Keys(signers))
 	if !first.IsZero() {
 		c.r.Seals.Since = &first
 	}
@@ -281,6 +266,27 @@ func united(spans []span) (out []span) {
 	return out
 }
 
+// markerFaults collects what is wrong by partition, over the ranges of its markers.
+type markerFaults map[logKey]*Fault
+
+func (f markerFaults) add(code FaultCode, m sealedMarker) {
+	x := f[m.logKey]
+	if x == nil {
+		x = &Fault{Code: code, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo, Hi: m.hi}
+		f[m.logKey] = x
+	}
+	x.Count, x.Lo, x.Hi = x.Count+1, min(x.Lo, m.lo), max(x.Hi, m.hi)
+}
+
+func (f markerFaults) report(r *Report) {
+	byPlace := func(a, b *Fault) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Partition, b.Partition))
+	}
+	for _, x := range slices.SortedFunc(maps.Values(f), byPlace) {
+		r.fault(*x)
+	}
+}
+
 // sealFaults collects what is wrong by day.
 type sealFaults map[string]*Fault
 
@@ -296,12 +302,7 @@ func (f sealFaults) add(code FaultCode, day string, event uuid.UUID) {
 }
 
 func (f sealFaults) report(r *Report) {
-	var days []string
-	for d := range f {
-		days = append(days, d)
-	}
-	slices.Sort(days)
-	for _, d := range days {
+	for _, d := range slices.Sorted(maps.Keys(f)) {
 		r.fault(*f[d])
 	}
 }
@@ -389,14 +390,11 @@ func (s *Store) sealedVerdicts(ctx context.Context, c *sealCheck, x chunk) error
 	return err
 }
 
-// sealedTextKinds are the texts that a seal takes in: as the event said them.
-const sealedTextKinds = "kind NOT IN ('sanitized_prompt', 'redaction_summary')"
-
 func (s *Store) sealedTexts(ctx context.Context, c *sealCheck, x chunk) error {
 	event := seal.Event.SQL(map[string]string{"content_digest": "source_id"})
 	altered, deleted := sealFaults{}, sealFaults{}
 	// Beside the rows of texts stands one of each interaction, so that those whose texts are gone are seen.
-	q := c.ofPass(x.bind(s.from("interaction_texts").current()).and("kind IN ("+textKinds+")").and(sealedTextKinds), event)
+	q := c.ofPass(x.bind(s.from("interaction_texts").current()).and("kind IN ("+textKinds+")").and(seal.SealedSQL()), event)
 	texts := q.sql("tenant_id, event_day, event_id, source_id, "+seal.TextsSQL()+" AS hash, toUInt8(1) AS texts", "GROUP BY tenant_id, event_day, event_id, source_id")
 	rows := c.ofPass(x.bind(s.from("interactions").current()), seal.Event.SQL(nil))
 	facts := rows.sql("tenant_id, event_day, event_id, content_digest AS source_id, toUInt64(0) AS hash, toUInt8(0) AS texts", "")
@@ -449,7 +447,7 @@ func (s *Store) missing(ctx context.Context, c *sealCheck) error {
 			had += x.rows
 		}
 	}
-	faults := map[logKey]*Fault{}
+	deleted := markerFaults{}
 	for i := 0; i < len(c.seals); {
 		of := c.of(c.seals[i].event)
 		i += len(of)
@@ -466,16 +464,8 @@ func (s *Store) missing(ctx context.Context, c *sealCheck) error {
 			c.r.Seals.Purged++
 			continue
 		}
-		m := c.markers[of[0].marker]
-		f := faults[m.logKey]
-		if f == nil {
-			f = &Fault{Code: FaultInteractionDeleted, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo, Hi: m.hi}
-			faults[m.logKey] = f
-		}
-		f.Count, f.Lo, f.Hi = f.Count+1, min(f.Lo, m.lo), max(f.Hi, m.hi)
+		deleted.add(FaultInteractionDeleted, c.markers[of[0].marker])
 	}
-	for _, f := range faults {
-		c.r.fault(*f)
-	}
+	deleted.report(c.r)
 	return nil
 }

@@ -163,6 +163,17 @@ func TestEmitNamesBadLines(t *testing.T) {
 	command(t, "", "emit", "--to", to.URL, "--domain", "hrr").says(t, 2, "", `--domain: "hrr" is not one of general, hr, finance, healthcare, education`)
 }
 
+// fed gives the arguments and the input of a command that reads content, from a file of that name or, for "-", piped.
+func fed(t *testing.T, name, content string) (args []string, in string) {
+	t.Helper()
+	if name == "-" {
+		return nil, content
+	}
+	file := filepath.Join(t.TempDir(), name)
+	write(t, file, content)
+	return []string{file}, ""
+}
+
 // A name in --map that nothing has is an error before anything is sent, where the input can be read twice or is short.
 func TestEmitNamesTyposOfMap(t *testing.T) {
 	const table, lines = "text,agent\na,bot\n", `{"text":"a"}` + "\n" + `{"text":"b","agent":"bot"}` + "\n"
@@ -188,12 +199,9 @@ func TestEmitNamesTyposOfMap(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			to := newReceiver(t, accept)
-			args, in := []string{"emit", "--to", to.URL}, tc.content
-			if tc.file != "-" {
-				file := filepath.Join(t.TempDir(), tc.file)
-				write(t, file, tc.content)
-				args, in = append(args, file), ""
-			} else if tc.content == table {
+			file, in := fed(t, tc.file, tc.content)
+			args := append([]string{"emit", "--to", to.URL}, file...)
+			if tc.file == "-" && tc.content == table {
 				args = append(args, "--format", "csv")
 			}
 			for _, m := range tc.maps {

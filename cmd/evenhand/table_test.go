@@ -110,12 +110,8 @@ func TestEmitShowsNoTextOfATable(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			to := newReceiver(t, accept)
-			args, in := []string{"emit", "--to", to.URL}, tc.content
-			if tc.file != "-" {
-				file := filepath.Join(t.TempDir(), tc.file)
-				write(t, file, tc.content)
-				args, in = append(args, file), ""
-			}
+			file, in := fed(t, tc.file, tc.content)
+			args := append([]string{"emit", "--to", to.URL}, file...)
 			for _, m := range tc.maps {
 				args = append(args, "--map", m)
 			}

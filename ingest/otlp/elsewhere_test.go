@@ -65,16 +65,7 @@ func TestTextsElsewhere(t *testing.T) {
 		{"MLflow, a tool", `context: | |`, "", []any{"mlflow.spanType", `"TOOL"`, "mlflow.spanInputs", `"q"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ps := decoded(t, span(one, two, tc.rest, tc.kv...))
-			if len(ps) != 1 {
-				t.Fatalf("%d parts", len(ps))
-			}
-			if got := shown(ps[0]); got != tc.want {
-				t.Errorf("\n%s\n%s", got, tc.want)
-			}
-			if ps[0].Kind == call.Model {
-				interaction(t, ps[0])
-			}
+			showsAs(t, span(one, two, tc.rest, tc.kv...), tc.want)
 		})
 	}
 }

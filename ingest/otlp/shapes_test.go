@@ -135,17 +135,23 @@ func TestTexts(t *testing.T) {
 		{"no call", `context: | |`, []any{"http.route", "/x", "session.id", "s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			ps := decoded(t, span(one, two, "", tc.kv...))
-			if len(ps) != 1 {
-				t.Fatalf("%d parts", len(ps))
-			}
-			if got := shown(ps[0]); got != tc.want {
-				t.Errorf("\n%s\n%s", got, tc.want)
-			}
-			if ps[0].Kind == call.Model {
-				interaction(t, ps[0])
-			}
+			showsAs(t, span(one, two, "", tc.kv...), tc.want)
 		})
+	}
+}
+
+// showsAs holds what a payload with one part shows, and that a call of a model becomes an interaction.
+func showsAs(t *testing.T, payload string, want string) {
+	t.Helper()
+	ps := decoded(t, payload)
+	if len(ps) != 1 {
+		t.Fatalf("%d parts", len(ps))
+	}
+	if got := shown(ps[0]); got != want {
+		t.Errorf("\n%s\n%s", got, want)
+	}
+	if ps[0].Kind == call.Model {
+		interaction(t, ps[0])
 	}
 }
 

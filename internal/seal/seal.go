@@ -193,6 +193,12 @@ func (f Form) canonical(rename map[string]string) string {
 	return "concat(" + strings.Join(parts, ", ") + ")"
 }
 
+// MadeAgain are the kinds of texts that a seal leaves out: a later analysis may make them again.
+var MadeAgain = [...]string{"sanitized_prompt", "redaction_summary"}
+
+// SealedSQL is the condition that a seal takes in a text of column kind.
+func SealedSQL() string { return "kind NOT IN ('" + strings.Join(MadeAgain[:], "', '") + "')" }
+
 // TextsSQL is the expression of the hash of texts, over the rows of one interaction with columns kind and text.
 func TextsSQL() string {
 	each := "arraySort(groupArray((kind, hex(SHA256(text)))))"

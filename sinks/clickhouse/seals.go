@@ -177,9 +177,6 @@ func sealsOf(b *sinks.Batch, event, row, verdict sealer, texts textList) []seals
 	return out
 }
 
-// sealedKind tells whether a text is as the event said it; the others may be made again by a later analysis.
-func sealedKind(kind string) bool { return kind != KindSanitized && kind != KindRedaction }
-
 // seal is the hash of the i-th record's texts; b is a scratch buffer, which it hands back.
 func (l textList) seal(b []byte, i int) (uint64, []byte) {
 	from := 0
@@ -189,7 +186,7 @@ func (l textList) seal(b []byte, i int) (uint64, []byte) {
 	var held [16]*text
 	of := held[:0]
 	for j := from; j < l.ends[i]; j++ {
-		if sealedKind(l.rows[j].kind) {
+		if !slices.Contains(seal.MadeAgain[:], l.rows[j].kind) {
 			of = append(of, &l.rows[j])
 		}
 	}
