@@ -28,10 +28,15 @@ func (g *Guard) Masks() bool { return len(personal(g.current.Analyzer())) > 0 }
 // says: whether the texts go on as they are is the door's to decide. A megabyte takes some 10 ms, the first call after new
 // rules 10 ms more.
 func (g *Guard) Mask(ctx context.Context, texts []string) ([]pii.Masked, error) {
+	return g.MaskMore(ctx, new(pii.Memory), texts)
+}
+
+// MaskMore is Mask for texts of a call of which some went on already.
+func (g *Guard) MaskMore(ctx context.Context, memory *pii.Memory, texts []string) ([]pii.Masked, error) {
 	m, err := g.maskerInUse()
 	if err == nil {
 		var masked []pii.Masked
-		if masked, err = m.Texts(ctx, texts...); err == nil {
+		if masked, err = m.More(ctx, memory, texts...); err == nil {
 			return masked, nil
 		}
 	}

@@ -70,11 +70,16 @@ func (m Masked) original(at uint32, end bool) uint32 {
 // question in one may tell what another answers. Errors, of audit.KindInternal or, when ctx ends, KindUnavailable, say that
 // nobody could look: then nothing may leave.
 func (m *Masker) Texts(ctx context.Context, texts ...string) ([]Masked, error) {
+	return m.More(ctx, new(Memory), texts...)
+}
+
+// More is Texts for texts of a call of which some have left already: memory is of those, and after it of these, too.
+func (m *Masker) More(ctx context.Context, memory *Memory, texts ...string) ([]Masked, error) {
 	found, err := m.together(ctx, texts)
 	if err != nil {
 		return nil, audit.E("detectors/pii: mask", audit.KindOf(err), err)
 	}
-	var values known
+	numbers, values := &memory.numbers, &memory.values
 	for i, text := range texts {
 		fs, err := m.findings(ctx, text)
 		if err != nil {
@@ -83,7 +88,6 @@ func (m *Masker) Texts(ctx context.Context, texts ...string) ([]Masked, error) {
 		found[i] = append(found[i], fs...)
 		values.learn(text, audit.Output, found[i])
 	}
-	var numbers Numbers
 	out := make([]Masked, len(texts))
 	for i, text := range texts {
 		out[i].Text, out[i].Places = numbers.replace(text, audit.Output, append(found[i], values.in(text, audit.Output)...))

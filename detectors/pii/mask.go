@@ -58,10 +58,14 @@ func (n *Numbers) replace(text string, side audit.Side, findings []audit.Finding
 	return masked, places
 }
 
-func (n *Numbers) placeholder(entity, value string) string {
+func (n *Numbers) begin() {
 	if n.of == nil {
 		n.of, n.count = map[string]string{}, map[string]int{}
 	}
+}
+
+func (n *Numbers) placeholder(entity, value string) string {
+	n.begin()
 	for n.of[value] == "" {
 		n.count[entity]++
 		if p := "[" + entity + "_" + strconv.Itoa(n.count[entity]) + "]"; !n.taken[p] {
