@@ -59,6 +59,8 @@ type Config struct {
 	Refusal     string        `koanf:"refusal"`      // the text of a refusal
 	Fail        string        `koanf:"fail"`         // closed, open
 	Overrides   []string      `koanf:"overrides"`    // options that callers may set: see [OverrideNames]
+	Mask        string        `koanf:"mask"`         // off, request, response, both: placeholders in the place of personal data
+	Unmask      bool          `koanf:"unmask"`       // answers get the values back that their request's placeholders stand for
 
 	// A language model that is asked about responses before they go on: off, grey, all; what it may do: warn, block; within.
 	Judge        string        `koanf:"judge"`
@@ -106,6 +108,9 @@ func (c Config) Judging(j guard.Judge) guard.Judging {
 	return guard.Judging{Judge: j, Ask: c.Judge, Action: audit.Action(c.JudgeAction), Timeout: c.JudgeTimeout, FailOpen: c.Fail == FailOpen}
 }
 
+// Masks tells whether some call's texts may be masked.
+func (c Config) Masks() bool { return c.Mask != MaskOff || c.allows("mask") }
+
 // guarding is the other way round.
 func guarding(o guard.Options) Guarding {
 	return Guarding{
@@ -141,7 +146,7 @@ type Upstream struct {
 func DefaultConfig() Config {
 	return Config{
 		Stream: StreamAuto, WindowBytes: 200, KeepAlive: 10 * time.Second, GateWait: 5 * time.Minute,
-		Block: BlockError, Refusal: "I cannot answer that.", Fail: FailClosed, Overrides: []string{"domain"}, Judge: guard.AskNever, JudgeAction: string(audit.Warn), JudgeTimeout: 5 * time.Second, Replay: Replaying{Timeout: time.Minute}, Guard: guarding(guard.DefaultOptions()),
+		Block: BlockError, Refusal: "I cannot answer that.", Fail: FailClosed, Overrides: []string{"domain"}, Mask: MaskOff, Judge: guard.AskNever, JudgeAction: string(audit.Warn), JudgeTimeout: 5 * time.Second, Replay: Replaying{Timeout: time.Minute}, Guard: guarding(guard.DefaultOptions()),
 		InFlight: 256, BodyBytes: 32 << 20, ResponseBytes: 32 << 20, Audit: AuditRefuse, AuditMB: 64,
 	}
 }
@@ -242,6 +247,10 @@ func (c Config) Validate() error {
 	oneOf("block", c.Block, BlockError, BlockRefusal)
 	oneOf("fail", c.Fail, FailClosed, FailOpen)
 	oneOf("audit", c.Audit, AuditRefuse, AuditDrop)
+	oneOf("mask", c.Mask, MaskOff, MaskRequest, MaskResponse, MaskBoth)
+	if c.Unmask && !masksOf(c.Mask)[0] && !c.allows("mask") {
+		bad("unmask: puts back what is masked in requests, and gateway.mask masks none: set that to request or both, or leave unmask out")
+	}
 	for _, o := range c.Overrides {
 		if !slices.Contains(OverrideNames(), underscored(o)) {
 			oneOf("overrides", o, OverrideNames()...)

@@ -21,6 +21,10 @@ type dialect interface {
 	prompt(q *request) (system string, ms []call.Message, f *fault)
 	whole(a *answer, body gjson.Result)
 	chunk(a *answer, data gjson.Result)
+	// told tells whether a string of an answer, or of an event of a stream, is of what the model says.
+	told(path []step, event bool) bool
+	channel(event gjson.Result, path []step) (key string, whole bool)
+	ends(event gjson.Result) (prefixes []string)
 	// marked gives the path of our report in an event of a stream; "" in events that carry none.
 	marked(data gjson.Result) string
 	// events tells a completion of one choice, which came in one piece, as a stream; usage wants its tokens at the end.

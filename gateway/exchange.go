@@ -50,7 +50,8 @@ type exchange struct {
 	answer   answer
 	replays  *replays // nil where nothing was validated
 	partly   bool     // the answer is not whole yet: the judge is not asked
-	unread   string   // why the answer is opaque, and what mends it; "" where it is not as the API has it
+	mask     masking
+	unread   string // why the answer is opaque, and what mends it; "" where it is not as the API has it
 
 	action   string
 	judged   [2]*judged // of the prompt, of the response
@@ -92,6 +93,11 @@ func (x *exchange) finish() {
 	if x.up != nil {
 		name = x.up.Name
 	}
+	for i, side := range sideNames {
+		for entity, n := range x.mask.kinds(i) {
+			x.g.Metrics.GatewayMasked(side, entity, n)
+		}
+	}
 	x.g.Metrics.GatewayCall(name, x.code, x.action, max(0, x.g.Now().Sub(x.began)-x.paused-x.asked))
 }
 
@@ -117,6 +123,9 @@ func (x *exchange) run(ctx context.Context) *fault {
 	}
 	x.status, x.failure = "error", "the call was not made"
 	if f = x.settle(ctx, audit.Input, x.alive(nil)); f != nil {
+		return f
+	}
+	if f = x.maskRequest(ctx); f != nil {
 		return f
 	}
 	return x.forward(ctx)
@@ -311,6 +320,9 @@ func (x *exchange) part() *call.Part {
 	}
 	if n := x.replays.note(); n != nil {
 		own["replay"] = n
+	}
+	if n := x.mask.note(); len(n) > 0 {
+		own["mask"] = n
 	}
 	p.Metadata["gateway"] = own
 	return p

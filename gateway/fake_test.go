@@ -127,6 +127,7 @@ type figures struct {
 	mu     sync.Mutex
 	calls  []string
 	events map[string]int
+	masked map[string]int
 }
 
 func (f *figures) GatewayCall(up string, status int, action string, _ time.Duration) {
@@ -142,6 +143,15 @@ func (f *figures) GatewayEvent(outcome string, n int) {
 		f.events = map[string]int{}
 	}
 	f.events[outcome] += n
+}
+
+func (f *figures) GatewayMasked(side, entity string, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.masked == nil {
+		f.masked = map[string]int{}
+	}
+	f.masked[side+" "+entity] += n
 }
 
 // stand is a gateway before a provider.
@@ -172,7 +182,8 @@ func start(t testing.TB, base string, change func(c *Config, d *Deps)) *stand {
 	c := open()
 	c.BaseURL = base + "/v1"
 	c.Guard.Domain = "hr" // under which biased is flagged
-	d := Deps{Guard: guard.New(guardtest.Current(t), guard.Config{}), Auth: a, Open: true,
+	inline := guard.New(guardtest.Current(t), guard.Config{})
+	d := Deps{Guard: inline, Mask: inline, Auth: a, Open: true,
 		Decoder: ingest.NewDecoder(ingest.Options{}), Producer: s.ledger, Metrics: s.figures}
 	if change != nil {
 		change(&c, &d)

@@ -104,6 +104,10 @@ func (x *exchange) whole(ctx, asking context.Context, res *http.Response) *fault
 	if f := x.settle(ctx, audit.Output, x.alive(nil)); f != nil {
 		return f
 	}
+	body, f := x.maskAnswer(ctx, body)
+	if f != nil {
+		return f
+	}
 	if x.marks() && !x.answer.opaque {
 		if with, err := sjson.SetRawBytes(body, "evenhand", encode(x.report())); err == nil {
 			body = with

@@ -63,11 +63,14 @@ type Metrics interface {
 	// full, and gateway.audit is drop), refused (there was no room at the end of a call), lost (the log refuses it, or
 	// the process ended).
 	GatewayEvent(outcome string, n int)
+	// GatewayMasked counts values of an entity (EMAIL) that were masked in what a side of calls says: request, response.
+	GatewayMasked(side, entity string, n int)
 }
 
 // Deps are what the gateway works with. Guard, Decoder and Producer are needed.
 type Deps struct {
 	Guard Decider
+	Mask  Masker      // nil where nothing is masked
 	Gates guard.Gates // nil denies what wants a person
 	// Validate says whether an answer passes; nil replays none.
 	Validate func(ctx context.Context, in *audit.Interaction) (*replay.Check, error)
@@ -104,6 +107,9 @@ func New(c Config, d Deps) (*Gateway, error) {
 	}
 	if d.Guard == nil || d.Decoder == nil || d.Producer == nil {
 		return nil, audit.E("gateway", audit.KindInternal, errors.New("guard, decoder and producer are needed"))
+	}
+	if c.Masks() && d.Mask == nil {
+		return nil, audit.E("gateway", audit.KindInternal, errors.New("gateway.mask needs what masks"))
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
@@ -173,3 +179,4 @@ type uncounted struct{}
 
 func (uncounted) GatewayCall(string, int, string, time.Duration) {}
 func (uncounted) GatewayEvent(string, int)                       {}
+func (uncounted) GatewayMasked(string, string, int)              {}

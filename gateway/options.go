@@ -25,6 +25,7 @@ type options struct {
 	stream string
 	judged bool // by a judge that may block
 	rounds int  // of replays
+	mask   [2]bool
 }
 
 // setters read the options that callers may set, by name; the error says what is wanted.
@@ -62,6 +63,11 @@ var setters = []struct {
 		return err
 	}},
 	{"hitl_gate", func(o *options, v string) error { return boolean(&o.HITLGate, v) }},
+	{"mask", func(o *options, v string) error { // never less than the settings say
+		more := masksOf(v)
+		o.mask[0], o.mask[1] = o.mask[0] || more[0], o.mask[1] || more[1]
+		return among(v, MaskOff, MaskRequest, MaskResponse, MaskBoth)
+	}},
 	{"replay", func(o *options, v string) (err error) {
 		if o.rounds, err = strconv.Atoi(v); err != nil || o.rounds < 0 || o.rounds > maxRounds {
 			return fmt.Errorf("wants a number of rounds from 0 to %d", maxRounds)
@@ -163,7 +169,7 @@ func threshold(v string) (audit.Score, error) {
 // options gives what holds for a call: the settings, and over them what the caller may set, by metadata
 // and then by header.
 func (g *Gateway) options(h http.Header, metadata gjson.Result) (options, *fault) {
-	o := options{g.guard, g.cfg.Stream, g.cfg.Judging(nil).Blocks(), g.cfg.Replay.Rounds}
+	o := options{g.guard, g.cfg.Stream, g.cfg.Judging(nil).Blocks(), g.cfg.Replay.Rounds, masksOf(g.cfg.Mask)}
 	if f := unknown(h, metadata); f != nil {
 		return o, f
 	}

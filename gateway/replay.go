@@ -155,8 +155,11 @@ func (x *exchange) again(ctx context.Context, say string) (t take, err error) {
 }
 
 // retell sends an answer in one piece as the stream that its caller asked for, with our report.
-func (x *exchange) retell(t take) {
-	body := t.body
+func (x *exchange) retell(ctx context.Context, t take) *fault {
+	body, f := x.maskAnswer(ctx, t.body)
+	if f != nil {
+		return f
+	}
 	if with, err := sjson.SetRawBytes(body, "evenhand", encode(x.report())); err == nil {
 		body = with
 	}
@@ -166,6 +169,7 @@ func (x *exchange) retell(t take) {
 	}
 	x.ends()
 	x.write(x.kind.events(body, x.req.usage()))
+	return nil
 }
 
 // plain tells that an answer is one text and nothing else.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 
@@ -25,6 +26,18 @@ type report struct {
 	// Triggered says that a gate rule matched; Gate is what a person was asked through.
 	Triggered bool   `json:"hitlGateTriggered,omitempty"`
 	Gate      string `json:"gate,omitempty"`
+
+	hush func([]byte) []byte // masks the report's JSON; nil where it may quote
+}
+
+// MarshalJSON tells the report as its caller may have it.
+func (r *report) MarshalJSON() ([]byte, error) {
+	type plain report
+	b, err := json.Marshal((*plain)(r))
+	if err == nil && r.hush != nil {
+		b = r.hush(b)
+	}
+	return b, err
 }
 
 // judged is one judgement with the texts that its spans lie in.
@@ -38,6 +51,9 @@ func (x *exchange) report() *report {
 	r := &report{ID: x.id.String(), Action: x.action, TraceID: x.trace, Replay: x.replays.note()}
 	if !x.gate.IsZero() {
 		r.Gate = x.gate.String()
+	}
+	if x.opts.masks(audit.Output) {
+		r.hush = x.hush
 	}
 	for _, j := range x.judged {
 		if j == nil {
@@ -79,6 +95,9 @@ func (x *exchange) describe(h http.Header) {
 	}
 	if n := x.replays.note(); n != nil {
 		h.Set("X-Evenhand-Replay", n.String())
+	}
+	if n := x.mask.String(); n != "" {
+		h.Set("X-Evenhand-Masked", n)
 	}
 	if x.dropped {
 		h.Set("X-Evenhand-Audit", "dropped")

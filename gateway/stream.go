@@ -26,6 +26,7 @@ type flow struct {
 	cutAt   int    // bytes of text up to there
 	out     int    // bytes of text that went on
 	held    int64  // bytes of pending
+	veil    *veil  // nil where nothing is masked or put back
 	due     int    // of pending: how many may go, and wait for those that came with them
 }
 
@@ -45,6 +46,11 @@ type piece struct {
 // write into it would spoil it.
 func (x *exchange) sealed(ctx context.Context, res *http.Response) *fault {
 	x.answer.opaque, x.unread = true, packed(res.Header)
+	if x.opts.masks(audit.Output) {
+		if f := x.unmasked(audit.Output, x.unreadable()); f != nil {
+			return f
+		}
+	}
 	if f := x.settle(ctx, audit.Output, nil); f != nil {
 		return f
 	}
@@ -72,7 +78,7 @@ func (x *exchange) stream(ctx, asking context.Context, res *http.Response) *faul
 	if packed(res.Header) != "" {
 		return x.sealed(ctx, res)
 	}
-	f := &flow{x: x, res: res, mode: x.opts.stream, marked: -1}
+	f := &flow{x: x, res: res, mode: x.opts.stream, marked: -1, veil: newVeil(x)}
 	if !x.opts.looks(guard.Response) {
 		f.mode = StreamPass
 	}
@@ -179,7 +185,7 @@ func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fau
 			f.due = len(f.pending)
 		}
 		if f.due > 0 && (!more || f.held > together) {
-			f.release(f.due)
+			return f.release(ctx, f.due, false)
 		}
 	case f.mode == StreamWindow:
 		return f.window(ctx, alive)
@@ -189,7 +195,7 @@ func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fau
 			return fault
 		}
 		f.mode = StreamPass
-		f.release(len(f.pending))
+		return f.release(ctx, len(f.pending), false)
 	}
 	return nil
 }
@@ -212,9 +218,8 @@ func (f *flow) window(ctx context.Context, alive func()) *fault {
 	if fault != nil {
 		return fault
 	}
-	f.release(n)
 	f.out = size
-	return nil
+	return f.release(ctx, n, false)
 }
 
 // end judges the whole and lets the rest go.
@@ -241,14 +246,15 @@ func (f *flow) end(ctx, asking context.Context, err error, alive func()) *fault 
 		return fault
 	}
 	if best.body != nil { // of a replay
-		x.retell(best)
-		return nil
+		return x.retell(ctx, best)
 	}
 	f.mark()
 	if clean {
 		x.ends()
 	}
-	f.release(len(f.pending))
+	if fault := f.release(ctx, len(f.pending), true); fault != nil {
+		return fault
+	}
 	if !clean {
 		return broken(asking, err)
 	}
@@ -267,23 +273,27 @@ func (f *flow) mark() {
 	}
 }
 
-// release sends the first n events that wait.
-func (f *flow) release(n int) {
-	if n == 0 && f.x.committed {
-		return
+// release sends the first n events that wait, of those that are masked what may go on already; last says that no more come.
+func (f *flow) release(ctx context.Context, n int, last bool) *fault {
+	if n == 0 && f.x.committed && !last {
+		return nil
 	}
-	if !f.x.committed {
+	out := rawOf(f.pending[:n])
+	f.held -= int64(len(out))
+	if f.veil != nil {
+		var fault *fault
+		if out, fault = f.veil.pass(ctx, f.pending[:n], last); fault != nil {
+			return fault
+		}
+	}
+	if !f.x.committed && (f.veil == nil || len(out) > 0 || last) {
 		f.x.begin(f.res.Header, f.res.StatusCode)
-	}
-	var out []byte
-	for _, ev := range f.pending[:n] {
-		out = append(out, ev.raw...)
-		f.held -= int64(len(ev.raw))
 	}
 	f.pending = f.pending[n:]
 	f.marked = max(-1, f.marked-n)
 	f.cut, f.due = max(0, f.cut-n), max(0, f.due-n)
 	f.x.write(out)
+	return nil
 }
 
 // sentenceEnd tells whether a text may be let out after r.

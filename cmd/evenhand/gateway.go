@@ -31,10 +31,10 @@ func (st *stack) startGateway(judge guard.Judge) (err error) {
 		}
 		validate = (&mend.Validator{Evaluator: st.asking, Analyze: st.analyze}).Check
 	}
+	inline := guard.New(st.analyzer, guard.Config{Judging: s.Gateway.Judging(judge), Logger: st.log})
 	st.gateway, err = gateway.New(s.Gateway, gateway.Deps{
-		Gates: people, Validate: validate,
-		Guard: guard.New(st.analyzer, guard.Config{Judging: s.Gateway.Judging(judge), Logger: st.log}),
-		Auth:  st.auth, Open: !s.asks(),
+		Gates: people, Validate: validate, Guard: inline, Mask: inline,
+		Auth: st.auth, Open: !s.asks(),
 		Decoder: ingest.NewDecoder(s.decoder()), Producer: &frontDoor{st}, Message: kafkaconn.MaxMessage,
 		Metrics: st.metrics, Logger: st.log,
 	})

@@ -440,7 +440,7 @@ func (c *cli) loadWhole(s settings, roles []string, embedded bool) (settings, er
 	return c.read(s, func(s settings) error {
 		errs := []error{s.validate(), s.validateFiles()}
 		if slices.Contains(roles, roleAPI) {
-			errs = append(errs, s.validateReplays())
+			errs = append(errs, s.validateGateway())
 		}
 		if slices.Contains(roles, roleRemediation) {
 			errs = append(errs, s.validateSending())
@@ -583,12 +583,16 @@ func (d detectSettings) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateReplays holds that there is somebody to judge what the gateway asks for again.
-func (s settings) validateReplays() error {
+// validateGateway holds that there is somebody to judge what the gateway asks for again, and somebody who looks for what it masks.
+func (s settings) validateGateway() error {
+	var errs []error
 	if s.Gateway.Enabled && replays(s.Gateway) && !s.Judge.on() {
-		return errors.New("gateway.replay.rounds: " + llm.ErrOff.Error())
+		errs = append(errs, errors.New("gateway.replay.rounds: "+llm.ErrOff.Error()))
 	}
-	return nil
+	if s.Gateway.Enabled && s.Gateway.Masks() && !s.PII.Enabled {
+		errs = append(errs, errors.New("gateway.mask: needs pii.enabled: true, without which nothing looks for personal data; set that, or leave gateway.mask out, and mask out of gateway.overrides"))
+	}
+	return errors.Join(errs...)
 }
 
 // bare is a fault of a setting without the operation that found it.

@@ -39,6 +39,7 @@ detect:
 		}},
 		"no rules":  {"--set rules.dir=/nonexist --set classifier.model=/etc/passwd", []string{"rules.dir: open /nonexist: no such file or directory", "classifier.model: not a model file of this version"}},
 		"own rules": {"--set rules.dir=" + faulty, []string{"rules.dir: charter.age.own.en:age.own.word:match[0]", "evenhand rules test --dir " + faulty}},
+		"masks":     {"--set gateway.enabled=true --set gateway.base_url=https://api.openai.com/v1 --set gateway.mask=both --set pii.enabled=false", []string{"gateway.mask: needs pii.enabled: true"}},
 		"replays":   {"--set gateway.enabled=true --set gateway.base_url=https://api.openai.com/v1 --set gateway.replay.rounds=1", []string{"gateway.replay.rounds: "}},
 	} {
 		t.Run(name, func(t *testing.T) {

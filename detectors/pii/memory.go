@@ -15,6 +15,13 @@ type Memory struct {
 	values  known
 }
 
+// Reserve keeps the placeholders that stand in texts for themselves, wherever in them: no value gets one of these.
+func (m *Memory) Reserve(texts []string) {
+	for _, text := range texts {
+		m.numbers.reserve(text)
+	}
+}
+
 // Draft gives a copy, for a text that is not whole yet: what is half a number now must not be remembered.
 func (m *Memory) Draft() *Memory {
 	return &Memory{m.numbers.clone(), m.values.clone()}

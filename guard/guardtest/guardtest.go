@@ -33,7 +33,7 @@ var shipped = sync.OnceValues(func() (*detectors.Analyzer, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := pii.New(pii.DefaultConfig(), packs(pii.Packs()))
+	p, err := pii.New(pii.DefaultConfig(), append(packs(pii.Packs()), packs(safety.Packs())...)) // it reads the leaked numbers' rules, too
 	if err != nil {
 		return nil, err
 	}

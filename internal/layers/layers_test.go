@@ -65,7 +65,7 @@ var allowed = map[string][]string{
 	"retention":       {"audit", "store", "internal/chconn"},
 	"join":            {"audit", "ingest", "sources", "internal/failpoint", "internal/kafkaconn", "internal/wait"},
 	"guard":           {"audit", "detectors", "ingest", "internal/wait"},
-	"gateway":         {"audit", "auth", "gates", "guard", "ingest", "internal/places", "internal/secret", "internal/wait", "judge/replay", "internal/reply"},
+	"gateway":         {"audit", "auth", "detectors/pii", "gates", "guard", "ingest", "internal/places", "internal/secret", "internal/wait", "judge/replay", "internal/reply"},
 	"gates":           {"audit", "auth", "guard", "store", "schemas", "internal/arbiter", "internal/chconn", "internal/kafkaconn", "internal/secret", "internal/wait", "internal/reply"},
 	"judge":           {"audit", "detectors", "facts", "ingest", "schemas", "sinks", "store", "internal/bus", "internal/kafkaconn", "internal/llm", "internal/places", "internal/wait"},
 	"client":          {"audit", "detectors", "guard", "internal/kafkaconn", "internal/wait"}, // what applications link
