@@ -12,7 +12,7 @@ import (
 
 // BenchmarkAdded calls a provider on loopback in turns directly and through the gateway, in one run, and
 // reports what the gateway adds at the median and at the 99th percentile: to a whole answer of 1,000
-// characters, and to a stream of it until its end.
+// characters, and to a stream of it until its end; masked, too.
 func BenchmarkAdded(b *testing.B) {
 	text := strings.Repeat("The capital of France is Paris, and it lies on the Seine. ", 18)
 	for _, tc := range []struct {
@@ -24,6 +24,9 @@ func BenchmarkAdded(b *testing.B) {
 		{"stream_hold", streamed, streams("\n", pieces(text)...), func(c *Config, _ *Deps) { c.Stream = StreamHold }},
 		{"stream_window", streamed, streams("\n", pieces(text)...), func(c *Config, _ *Deps) { c.Stream = StreamWindow }},
 		{"stream_pass", streamed, streams("\n", pieces(text)...), nil},
+		{"whole_masked", "", says(text), masks(MaskBoth, true)},
+		{"stream_masked", streamed, streams("\n", pieces(text)...), masks(MaskBoth, true)},
+		{"stream_unmasked", streamed, streams("\n", pieces(text)...), masks(MaskRequest, true)},
 	} {
 		b.Run(tc.name, func(b *testing.B) {
 			p := newProvider(b, tc.serve)
@@ -33,7 +36,7 @@ func BenchmarkAdded(b *testing.B) {
 					tc.change(c, d)
 				}
 			})
-			body := []byte(prompt("What is the capital of France, and where does it lie?", tc.more))
+			body := []byte(prompt("What is the capital of France, and where does it lie? Tell lena@hafen.example.", tc.more))
 			call := func(url string) float64 {
 				began := time.Now()
 				res, err := http.Post(url+PathChat, "application/json", bytes.NewReader(body)) //nolint:noctx // a benchmark

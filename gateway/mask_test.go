@@ -6,16 +6,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
+	"pgregory.net/rapid"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/pii"
+	"github.com/evenhand/evenhand/judge/replay"
 )
 
 // masks sets gateway.mask, and gateway.unmask.
@@ -358,6 +360,40 @@ func sideOf(mask string) string {
 	return sideNames[1]
 }
 
+// A replay is asked for with masks, and what it answers is masked like any answer, also where a stream was asked for.
+func TestMaskReplays(t *testing.T) {
+	for _, more := range []string{"", streamed} {
+		first := says("bad")
+		if more != "" {
+			first = streams("\n", pieces("bad")...)
+		}
+		n := 0
+		p := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+			if n++; n == 1 {
+				first(w, r)
+				return
+			}
+			says("Fine, [EMAIL_1]. Ask uwe@hafen.example.")(w, r)
+		})
+		s := start(t, p.URL, func(c *Config, d *Deps) {
+			c.Mask, c.Unmask, c.Stream, c.Replay.Rounds = MaskBoth, true, StreamHold, 1
+			d.Validate = func(ctx context.Context, in *audit.Interaction) (*replay.Check, error) {
+				c, err := marksOut(ctx, in)
+				for i := range c.Notes {
+					c.Notes[i].Issue = "not what lena@hafen.example, tim@hafen.example want"
+				}
+				return c, err
+			}
+		})
+		got := s.do(PathChat, prompt("I am lena@hafen.example.", more))
+		_, sent := p.last()
+		if !strings.Contains(got.body, `"Fine, lena@hafen.example. Ask [EMAIL_3]."`) || strings.Contains(got.body, "uwe") || strings.Contains(sent, "hafen") || !strings.Contains(sent, "what [EMAIL_1], [EMAIL_2] want") {
+			t.Errorf("%s after %s", got.body, sent)
+		}
+		s.close()
+	}
+}
+
 // Callers may have more masked than the settings say, where they may say so, and never less.
 func TestMaskByCaller(t *testing.T) {
 	p := newProvider(t, says(about))
@@ -395,6 +431,50 @@ func TestMaskSettings(t *testing.T) {
 	}
 }
 
+// However a stream is cut and comes, what its caller has read in the end is what masking the whole text at once gives, and of what is personal
+// nothing has gone out.
+func TestMaskStreamAsTheWhole(t *testing.T) {
+	s := start(t, newProvider(t, says(clean)).URL, masks(MaskBoth, true))
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.OneOf(
+			rapid.SampledFrom([]string{"lena@hafen.example", "uwe@hafen.example,", "(+49 170 5551234)", "card 4111 1111 1111 1111.", "[EMAIL_1]", "[EMAIL_9]", "IBAN DE89 3704 0044 0532 0130 00", "👋\n", `"[EMAIL_1]"`, "[["}),
+			rapid.StringMatching(`[a-zé😀ñ ]{1,12}`), rapid.Just(strings.Repeat("The ferry goes at noon. ", 9))), 0, 40).Draw(t, "words")
+		text := strings.Join(words, " ")
+		x := &exchange{g: s.g, kind: chat{}, r: httptest.NewRequest(http.MethodPost, "/", nil), opts: options{mask: [2]bool{true, true}}}
+		x.mask.values = map[string]string{"[EMAIL_1]": "ida@werft.example"}
+		x.mask.memory.Keep("ida@werft.example", "[EMAIL_1]")
+		whole, err := s.g.Mask.MaskMore(t.Context(), x.mask.memory.Draft(), []string{text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := string(changed([]byte(text), x.putBack(text, changesOf(text, whole[0]))))
+		v, got := newVeil(x), ""
+		take := func(last bool, evs ...event) {
+			out, f := v.pass(t.Context(), evs, last)
+			if f != nil {
+				t.Fatal(f.say)
+			}
+			got += saidBy(string(out), "choices.0.delta.content")
+			if !strings.HasPrefix(want, got) {
+				t.Fatalf("%q\nbecame %q, want\n%q", text, got, want)
+			}
+		}
+		var evs []event
+		for len(text) > 0 {
+			piece := cuts(text, rapid.IntRange(1, 60).Draw(t, "bytes"))[0]
+			text = text[len(piece):]
+			data := []byte(chunks(piece)[0])
+			if evs = append(evs, event{sse("", data), data}); rapid.Bool().Draw(t, "comes") {
+				take(false, evs...)
+				evs = nil
+			}
+		}
+		if take(true, evs...); got != want || len(v.queue) > 0 {
+			t.Fatalf("%q, want\n%q", got, want)
+		}
+	})
+}
+
 // FuzzMaskEdit: whatever JSON is edited, it stays JSON, and all that no model reads is there as it was, numbers to their last digit.
 func FuzzMaskEdit(f *testing.F) {
 	for _, s := range []string{prompt("lena@hafen.example", `,"n":1.50`), completion(about), response(about), `{"messages":[[{"a":{"b":["x@y.example",1e400]}}],null],"logprobs":[{"a":1}]}`,
@@ -430,21 +510,4 @@ func FuzzMaskEdit(f *testing.F) {
 			}
 		}
 	})
-}
-
-// BenchmarkMask is what masking adds to a call: a whole answer and a stream, with some values in each.
-func BenchmarkMask(b *testing.B) {
-	ask := strings.Repeat("What is the capital of France, and where does it lie? ", 20) + "Tell lena@hafen.example."
-	for _, how := range []string{MaskOff, MaskRequest, MaskBoth} {
-		for name, serve := range map[string]http.HandlerFunc{"whole": says(long), "stream": streams("\n", chunks(cuts(long, 5)...)...)} {
-			b.Run(how+"/"+name, func(b *testing.B) {
-				p := newProvider(b, serve)
-				s := start(b, p.URL, func(c *Config, _ *Deps) { c.KeepAlive, c.Mask, c.Unmask = time.Minute, how, how != MaskOff })
-				body := prompt(ask, map[string]string{"whole": "", "stream": streamed}[name])
-				for b.Loop() {
-					s.do(PathChat, body)
-				}
-			})
-		}
-	}
 }

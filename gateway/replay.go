@@ -110,6 +110,13 @@ func (x *exchange) again(ctx context.Context, say string) (t take, err error) {
 	bad := func(kind audit.Kind) (take, error) { return t, audit.E("gateway: replay", kind, errAgain) }
 	at := x.kind.texts()
 	body := x.req.body
+	if x.opts.masks(audit.Input) {
+		masked, err := x.g.Mask.MaskMore(ctx, &x.mask.memory, []string{say})
+		if err != nil {
+			return bad(audit.KindUnavailable)
+		}
+		say = masked[0].Text
+	}
 	if v := gjson.GetBytes(body, at); v.Type == gjson.String {
 		if body, err = sjson.SetRawBytes(body, at, encode([]any{map[string]string{"role": "user", "content": v.String()}})); err != nil {
 			return bad(audit.KindInternal)

@@ -17,6 +17,9 @@ func TestGateway(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		said := "The capital of France is Paris."
+		if strings.Contains(string(b), "[EMAIL_1]") {
+			said = "Dear [EMAIL_1]."
+		}
 		if strings.Contains(string(b), "lead") {
 			said = "Women are too emotional to be good executives."
 		}
@@ -24,7 +27,7 @@ func TestGateway(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"id":"c","model":"gpt-x","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":7}}`, said)
 	}))
 	t.Cleanup(provider.Close)
-	u := startUp(t, t.TempDir(), "--set", "gateway.enabled=true", "--set", "gateway.base_url="+provider.URL+"/v1", "--set", "gateway.guard.domain=hr", "--set", "gateway.guard.bias_action=block")
+	u := startUp(t, t.TempDir(), "--set", "gateway.enabled=true", "--set", "gateway.base_url="+provider.URL+"/v1", "--set", "gateway.guard.domain=hr", "--set", "gateway.guard.bias_action=block", "--set", "gateway.overrides=mask", "--set", "gateway.unmask=true")
 	if _, page := get(t, u.HTTP+"/metrics"); !strings.Contains(page, `evenhand_gateway_unchecked_total{upstream="default"} 0`) {
 		t.Error("no upstream in the metrics before its first call")
 	}
@@ -48,7 +51,16 @@ func TestGateway(t *testing.T) {
 	if status, body := u.ask(http.MethodGet, "/v1/nothing", ""); status != http.StatusNotFound || strings.Contains(body, "evenhand_not_served") {
 		t.Errorf("a path of nobody's: %d %s", status, body)
 	}
-	u.arrived(2)
+	if status, body := u.post("/v1/chat/completions", "application/json", `{"model":"gpt-x","messages":[{"role":"user","content":"I am lena@hafen.example."}],"metadata":{"evenhand_mask":"request"}}`); status != 200 || !strings.Contains(body, `"content":"Dear lena@hafen.example."`) {
+		t.Errorf("masked: %d %s", status, body)
+	}
+	if _, page := get(t, u.HTTP+"/metrics"); !strings.Contains(page, `evenhand_gateway_masked_total{entity="EMAIL",side="request"} 1`) {
+		t.Error("what was masked is not counted")
+	}
+	u.arrived(3)
+	if n := u.count("SELECT count() AS n FROM interaction_texts FINAL WHERE kind = 'response' AND text = 'Dear [EMAIL_1].' OR kind = 'prompt' AND text LIKE '%lena@hafen.example%' OR kind = 'metadata' AND JSONExtractInt(text, 'gateway', 'mask', 'request', 'EMAIL') = 1"); n != 3 {
+		t.Errorf("%d texts on record of three: as they were said, and what was masked", n)
+	}
 	if n := u.count("SELECT count() AS n FROM interactions FINAL WHERE provider = '127.0.0.1' AND status = 'blocked' AND response_tokens = 7"); n != 1 {
 		t.Errorf("%d blocked calls on record", n)
 	}
