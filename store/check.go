@@ -36,16 +36,19 @@ const (
 	FaultUserOrphan         FaultCode = "user_orphan"           // the same of interaction_users
 	FaultDeliveryMissing    FaultCode = "delivery_missing"      // a message of the log, taken in by the group, that is neither stored nor rejected
 	FaultUnpublished        FaultCode = "result_unpublished"    // a stored result that its topic lacks
-	FaultSealBroken         FaultCode = "seal_broken"           // a marker that is not what its signature is of
-	FaultSealUnknown        FaultCode = "seal_unknown"          // a marker that was signed with a key that the check does not know
-	FaultSealMissing        FaultCode = "seal_missing"          // a marker without seals after others had some
-	FaultSealUnsigned       FaultCode = "seal_unsigned"         // a marker without signature after others had one
+	FaultSealBroken         FaultCode = "seal_broken"           // a marker, or a row of fact_seals, that is not what its signature is of
+	FaultSealUnknown        FaultCode = "seal_unknown"          // one that was signed with a key that the check does not know
+	FaultSealMissing        FaultCode = "seal_missing"          // a marker without seals after others had some; rows of fact_seals that are gone
+	FaultSealUnsigned       FaultCode = "seal_unsigned"         // a marker, or a row of fact_seals, without signature after others had one
 	FaultInteractionAltered FaultCode = "interaction_altered"   // a row that is not what was sealed
 	FaultInteractionDeleted FaultCode = "interaction_deleted"   // a seal whose interaction is gone
 	FaultInteractionAdded   FaultCode = "interaction_added"     // a row where no marker knows of one
 	FaultVerdictAltered     FaultCode = "verdict_altered"
 	FaultTextAltered        FaultCode = "text_altered"         // a text is other than sealed, or some are gone
 	FaultTextDeleted        FaultCode = "text_deleted"         // all are gone, and neither retention nor an erasure took them
+	FaultFactAltered        FaultCode = "fact_altered"         // a row that came later (see seal.Facts) is not what was sealed
+	FaultFactDeleted        FaultCode = "fact_deleted"         // a seal whose row is gone, and neither retention nor an erasure took it
+	FaultFactAdded          FaultCode = "fact_added"           // such a row without a seal
 	FaultRollupUnequal      FaultCode = "rollup_unequal"       // cells of an hour that are not what the read model gives
 	FaultRollupDayUnequal   FaultCode = "rollup_daily_unequal" // cells of a day that are not the sums of its hours
 )
@@ -60,6 +63,8 @@ type Fault struct {
 	Lo        int64     `json:"lo,omitempty"`
 	Hi        int64     `json:"hi,omitempty"`
 	Day       string    `json:"day,omitempty"`
+	Table     string    `json:"table,omitempty"`   // of fact_* and of seals of fact_seals
+	Writer    string    `json:"writer,omitempty"`  // of fact_seals: its rows are [Lo, Hi]
 	Columns   []string  `json:"columns,omitempty"` // of audit_current_unequal
 	Events    []string  `json:"events,omitempty"`  // up to ten examples
 	Cells     []string  `json:"cells,omitempty"`   // of rollups: up to ten, each its hour or day, dim and value
@@ -99,6 +104,7 @@ type Report struct {
 	Purged       uint64            `json:"purged"`              // interactions of months that retention deleted; what holds kept of them included
 	Log          *LogReport        `json:"log,omitempty"`       // absent when the brokers were not asked
 	Seals        *SealReport       `json:"seals"`
+	FactSeals    *FactSealReport   `json:"fact_seals"`
 	Rollups      *RollupReport     `json:"rollups,omitempty"` // absent before the job's first run
 	Faults       []Fault           `json:"faults"`
 	Summary
@@ -184,7 +190,7 @@ func (s *Store) Check(ctx context.Context) (*Report, error) {
 // held there); ten million interactions take some minutes on two busy cores.
 func (s *Store) CheckWith(ctx context.Context, opt CheckOptions) (*Report, error) {
 	r := &Report{At: time.Now().UTC().Truncate(time.Millisecond), Partitions: []PartitionReport{}, Faults: []Fault{}, opt: opt}
-	for _, step := range []func(context.Context, *Report) error{s.checkPurged, s.checkBrokers, s.checkLog, s.checkTotals, s.checkOffsets, s.checkPurged, s.checkDays, s.checkRejectedTexts, s.checkSeals, s.checkRollups} {
+	for _, step := range []func(context.Context, *Report) error{s.checkPurged, s.checkBrokers, s.checkLog, s.checkTotals, s.checkOffsets, s.checkPurged, s.checkDays, s.checkRejectedTexts, s.checkSeals, s.checkFacts, s.checkRollups} {
 		if err := step(ctx, r); err != nil {
 			return r, err
 		}

@@ -61,8 +61,15 @@ type sealCheck struct {
 	others  map[logKey][]span // the same of markers without seals and of gaps
 	at      settled
 	seals   []sealed // of this pass, ordered by event
-	pass    uint64
-	passes  uint64
+	passing
+	takenTexts
+}
+
+// passing is which of several passes looks at what.
+type passing struct{ pass, passes uint64 }
+
+// takenTexts are days of which texts may be gone.
+type takenTexts struct {
 	dropped map[tenantDay]bool      // whose texts retention dropped
 	erased  map[tenantDay]time.Time // of which persons were erased, and when last
 }
@@ -77,10 +84,10 @@ func (s *Store) checkSeals(ctx context.Context, r *Report) error {
 	if err := s.sealedMarkers(ctx, c); err != nil || r.Seals.Markers == 0 {
 		return err
 	}
-	if err := s.textsTaken(ctx, c); err != nil {
+	var err error
+	if c.takenTexts, err = s.textsTaken(ctx); err != nil {
 		return err
 	}
-	var err error
 	if c.at, err = s.settled(ctx, r); err != nil {
 		return err
 	}
@@ -194,10 +201,10 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 }
 
 // textsTaken reads of which days texts may be gone.
-func (s *Store) textsTaken(ctx context.Context, c *sealCheck) error {
-	c.dropped, c.erased = map[tenantDay]bool{}, map[tenantDay]time.Time{}
+func (s *Store) textsTaken(ctx context.Context) (takenTexts, error) {
+	c := takenTexts{map[tenantDay]bool{}, map[tenantDay]time.Time{}}
 	sql := s.from("retention_runs").current().and("object = 'interaction_texts'").sql("tenant_id, toString(period), action = 'erase' AS erased, max(at)", "GROUP BY tenant_id, period, erased")
-	return s.each(ctx, "store: check texts taken", sql, nil, func(rows driver.Rows) error {
+	return c, s.each(ctx, "store: check texts taken", sql, nil, func(rows driver.Rows) error {
 		var x tenantDay
 		var erased uint8
 		var at time.Time
@@ -317,10 +324,10 @@ func (s *Store) checkSealed(ctx context.Context, c *sealCheck, x chunk) error {
 	return nil
 }
 
-// ofPass restricts a query to the events of the pass.
-func (c *sealCheck) ofPass(q *query, event string) *query {
+// ofPass restricts a query to the pass, by a hash.
+func (c passing) ofPass(q *query, hash string) *query {
 	if c.passes > 1 {
-		q.and(fmt.Sprintf("%s %% %d = %d", event, c.passes, c.pass))
+		q.and(fmt.Sprintf("%s %% %d = %d", hash, c.passes, c.pass))
 	}
 	return q
 }

@@ -42,7 +42,8 @@ the interactions' topic still holds and the group has taken in is stored or reje
 decisions is what evenhand.decisions says.
 What was altered, deleted or added in the store by hand is told by the seals: hashes of each interaction, its first verdict and its texts that the
 commit markers hold, signed with seal.key_file (with 'up': seal/seal.key in the data folder; seal.pub beside it is all that a check needs). Verdicts that came later
-(judge, retries, outside analyzers) and reviews have no seals, nor has what an older program wrote.
+(judge, retries, outside analyzers), reviews, feedback, reveals and gates have theirs in the table fact_seals, a signed chain for each writer. What an older
+program wrote has none.
 It runs beside production. Exit status 3 when something is wrong.`
 }
 
@@ -286,6 +287,7 @@ func printReport(out io.Writer, r *store.Report) {
 		fmt.Fprintln(out, "The brokers were not asked: what the log holds was not compared with the store")
 	}
 	printSeals(out, r.Seals)
+	printFactSeals(out, r.FactSeals)
 	if x := r.Rollups; x != nil {
 		fmt.Fprintf(out, "%s of %s were counted again from what was written until %s and compared with the rollups\n", count(x.Hours, "hour"), count(x.Days, "event day"), x.Through.Format(time.RFC3339))
 	}
@@ -297,6 +299,12 @@ func printReport(out io.Writer, r *store.Report) {
 		fmt.Fprintf(out, "FAULT %s: %d", f.Code, f.Count)
 		if f.Topic != "" {
 			fmt.Fprintf(out, "  %s/%d epoch %d [%d, %d]", f.Topic, f.Partition, f.Epoch, f.Lo, f.Hi)
+		}
+		if f.Table != "" {
+			fmt.Fprintf(out, "  %s %s", f.Table, f.Day)
+		}
+		if f.Writer != "" {
+			fmt.Fprintf(out, "writer %s [%d, %d]", f.Writer, f.Lo, f.Hi)
 		}
 		if len(f.Columns) > 0 {
 			fmt.Fprintf(out, "  columns %s", strings.Join(f.Columns, ", "))
@@ -341,6 +349,29 @@ func printSeals(out io.Writer, x *store.SealReport) {
 	if x.Unsealed > 0 {
 		fmt.Fprintf(out, "%s of an older program without seals: their interactions are proved by their number alone\n", count(int(x.Unsealed), "marker"))
 	}
+}
+
+// printFactSeals says what of later facts was compared with seals.
+func printFactSeals(out io.Writer, x *store.FactSealReport) {
+	if x == nil || x.Rows == 0 {
+		return
+	}
+	fmt.Fprintf(out, "%s and %d of their texts were compared with %s of seals", count(int(x.Facts), "later fact"), x.Texts, count(int(x.Rows), "row"))
+	if x.Signed > 0 {
+		fmt.Fprintf(out, " (%d signed)", x.Signed)
+	}
+	for _, y := range []struct {
+		n   uint64
+		say string
+	}{
+		{x.Purged, "%d are of months that retention deleted"}, {x.TextsDropped, "%d texts were dropped by retention"}, {x.TextsErased, "%d texts are gone from days of which persons were erased"},
+		{x.Unfinished, "%d were sealed and not finished: the write failed, or the process ended"}, {x.Unsealed, "%d are from before there were seals"},
+	} {
+		if y.n > 0 {
+			fmt.Fprintf(out, "; "+y.say, y.n)
+		}
+	}
+	fmt.Fprintln(out)
 }
 
 // mendOf is the command that mends a fault, "" where none does: then rows were lost or changed behind the program's back.

@@ -30,7 +30,10 @@ func (s revealSettings) validate() error {
 // which stays the stack's.
 func (st *stack) facts() (*facts.Writer, error) {
 	db := st.chconfig.Database
-	sink := st.settings.sinkIn(st.conn, db)
+	sink, err := st.sink()
+	if err != nil {
+		return nil, err
+	}
 	return facts.New(facts.Parts{
 		Store: store.New(st.conn, db), Rows: clickhouse.New(st.conn, db, sink), Current: repair.New(st.conn, db),
 		Stream: st.publisher, Opinions: st.publisher,

@@ -65,8 +65,12 @@ type gateEnd struct {
 // startGates builds what opens and answers gates. It needs the store and the log of decisions.
 func (st *stack) startGates() error {
 	s, db := st.settings.Gates, st.chconfig.Database
+	sink, err := st.sink()
+	if err != nil {
+		return err
+	}
 	e := &gateEnd{}
-	p := gates.Parts{Store: store.New(st.conn, db), Reader: st.reader, Rows: clickhouse.New(st.conn, db, st.settings.sinkIn(st.conn, db)), Log: st.decisions, Observer: st.metrics, Logger: st.log}
+	p := gates.Parts{Store: store.New(st.conn, db), Reader: st.reader, Rows: clickhouse.New(st.conn, db, sink), Log: st.decisions, Observer: st.metrics, Logger: st.log}
 	if st.settings.PII.Mask == maskStore {
 		m, err := newMasker(st.settings)
 		if err != nil {
@@ -75,13 +79,11 @@ func (st *stack) startGates() error {
 		p.Rows = maskedRows{p.Rows, m}
 	}
 	if s.Webhook.URL != "" {
-		var err error
 		if e.hook, err = webhook.NewClient(s.webhook()); err != nil {
 			return &settingsError{err}
 		}
 		p.Announcer = e.hook
 	}
-	var err error
 	if e.Service, err = gates.New(s.config(), p); err != nil {
 		return &settingsError{err}
 	}
@@ -149,7 +151,7 @@ func gatesJob(p jobParts) (jobs.Job, error) {
 	if g == nil { // on demand, in a process that serves none
 		var err error
 		if g, err = gates.New(p.settings.Gates.config(), gates.Parts{
-			Store: store.New(p.conn, p.database), Rows: clickhouse.New(p.conn, p.database, p.settings.sink()), Log: p.decisions,
+			Store: store.New(p.conn, p.database), Rows: clickhouse.New(p.conn, p.database, p.sink), Log: p.decisions,
 		}); err != nil {
 			return jobs.Job{}, &settingsError{err}
 		}

@@ -58,6 +58,7 @@ type jobParts struct {
 	settings    settings
 	conn        driver.Conn
 	database    string
+	sink        clickhouse.Options // of later facts
 	analyze     func(ctx context.Context, in *audit.Interaction) *audit.Verdict
 	publisher   *stream.Publisher   // nil where jobs are only listed
 	evaluations *evaluations.Sender // nil: nothing is sent
@@ -73,7 +74,7 @@ type jobParts struct {
 func jobList(p jobParts) ([]jobs.Job, error) {
 	st, mend, s := store.New(p.conn, p.database), repair.New(p.conn, p.database), p.settings.Jobs
 	again, err := retry.New(p.settings.retryConfig(), retry.Parts{
-		Store: st, Analyze: p.analyze, Results: clickhouse.New(p.conn, p.database, p.settings.sink()), Current: mend, Publisher: p.publisher, Opinions: p.publisher,
+		Store: st, Analyze: p.analyze, Results: clickhouse.New(p.conn, p.database, p.sink), Current: mend, Publisher: p.publisher, Opinions: p.publisher,
 		Told: p.evaluations.Records,
 	})
 	if err != nil {
@@ -184,8 +185,12 @@ func (st *stack) startJobs() error {
 	if err := st.openJobs(); err != nil {
 		return err
 	}
+	sink, err := st.sink()
+	if err != nil {
+		return err
+	}
 	list, err := jobList(jobParts{
-		settings: st.settings, conn: st.jobsConn, database: st.chconfig.Database, analyze: st.analyze,
+		settings: st.settings, conn: st.jobsConn, database: st.chconfig.Database, sink: sink, analyze: st.analyze,
 		publisher: st.publisher, evaluations: st.evaluations, decisions: st.decisions, embedded: st.broker != nil, broker: st.broker, remedy: st.remedy, gates: st.gates.Service, judge: st.judge,
 	})
 	if err != nil {
@@ -265,6 +270,10 @@ func (f storeFlags) runner(ctx context.Context, c *cli, work bool) (r *jobs.Runn
 		}
 	}
 	if work {
+		p.sink = s.sinkIn(conn, p.database)
+		if p.sink.Seal, err = s.sealKey(p.embedded); err != nil {
+			return nil, nil, err
+		}
 		analyzer, err := newAnalyzer(s)
 		if err != nil {
 			return nil, nil, err

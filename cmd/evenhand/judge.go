@@ -191,7 +191,11 @@ func (st *stack) newJudge() (e *judgeEnd, err error) {
 	}
 	ev, err := st.asking.evaluator() // one client, so that a tenant has one budget
 	if err == nil {
-		err = e.answers(s, st.conn, st.chconfig.Database, st.publisher, lane.Parts{Evaluator: ev, Told: st.tellVerdict(), Observer: st.metrics, Logger: st.log})
+		var sink clickhouse.Options
+		if sink, err = st.sink(); err != nil {
+			return nil, errors.Join(err, e.close())
+		}
+		err = e.answers(s, st.conn, st.chconfig.Database, sink, st.publisher, lane.Parts{Evaluator: ev, Told: st.tellVerdict(), Observer: st.metrics, Logger: st.log})
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.close())
@@ -200,8 +204,8 @@ func (st *stack) newJudge() (e *judgeEnd, err error) {
 }
 
 // answers adds what answers requests; p has the parts that differ from caller to caller.
-func (e *judgeEnd) answers(s settings, conn driver.Conn, db string, publisher *stream.Publisher, p lane.Parts) (err error) {
-	rows := clickhouse.New(conn, db, s.sinkIn(conn, db))
+func (e *judgeEnd) answers(s settings, conn driver.Conn, db string, sink clickhouse.Options, publisher *stream.Publisher, p lane.Parts) (err error) {
+	rows := clickhouse.New(conn, db, sink)
 	p.Store, p.Version, p.Selector, p.Rows, p.Current, p.Stream, p.Bury = store.New(conn, db), s.Judge.version(), e.asker.Selector, rows, repair.New(conn, db), publisher, burying(rows, publisher)
 	p.TextsGo = e.asker.TextsGo
 	e.lane, err = lane.New(lane.Config(s.Judge.Lane), p)

@@ -122,7 +122,8 @@ func (cmd *judgeCmd) stored(ctx context.Context, c *cli) (string, error) {
 		return "", err
 	}
 	defer func() { _ = conn.Close() }()
-	if len(s.Kafka.Brokers) == 0 {
+	inUp := len(s.Kafka.Brokers) == 0
+	if inUp {
 		up, ok := findRunning(s.DataDir)
 		if !ok {
 			return "", notUp(s.DataDir, "name its folder with --data-dir, or set kafka.brokers")
@@ -164,7 +165,11 @@ func (cmd *judgeCmd) stored(ctx context.Context, c *cli) (string, error) {
 		return "", err
 	}
 	defer func() { _ = closeEvaluations(context.WithoutCancel(ctx), sender) }()
-	if err := e.answers(s, conn, s.ClickHouse.Database, publisher, lane.Parts{Evaluator: ev, Told: sender.Record}); err != nil {
+	sink := s.sinkIn(conn, s.ClickHouse.Database)
+	if sink.Seal, err = s.sealKey(inUp); err != nil {
+		return "", err
+	}
+	if err := e.answers(s, conn, s.ClickHouse.Database, sink, publisher, lane.Parts{Evaluator: ev, Told: sender.Record}); err != nil {
 		return "", err
 	}
 	v, words, err := e.lane.Ask(ctx, tenant, id)

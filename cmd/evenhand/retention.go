@@ -64,6 +64,14 @@ func (s settings) sinkIn(conn driver.Conn, database string) clickhouse.Options {
 	return o
 }
 
+// sink are the options of the process's sinks, with its key.
+func (st *stack) sink() (clickhouse.Options, error) {
+	o := st.settings.sinkIn(st.conn, st.chconfig.Database)
+	var err error
+	o.Seal, err = st.settings.sealKey(st.engine != nil)
+	return o, err
+}
+
 func retentionJob(r *retention.Retention) func(context.Context, jobs.Run) (jobs.Result, error) {
 	return func(ctx context.Context, run jobs.Run) (jobs.Result, error) {
 		o, err := r.Run(ctx, run.Progress)

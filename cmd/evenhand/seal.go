@@ -9,7 +9,7 @@ import (
 )
 
 type sealSettings struct {
-	// KeyFile is the private Ed25519 key (PEM, PKCS #8) that signs the commit markers with their seals. "" signs with
+	// KeyFile is the private Ed25519 key (PEM, PKCS #8) that signs the commit markers with their seals and the seals of later facts. "" signs with
 	// the key that 'up' makes in its data folder, and elsewhere not at all.
 	KeyFile string `koanf:"key_file"`
 	// PublicKeys are files (PEM, PKIX) of the keys that 'check' knows beside these.

@@ -337,18 +337,18 @@ func (st *stack) connect(ctx context.Context) error {
 			return err
 		}
 	}
-	if !st.has(rolePipeline) {
-		return nil
-	}
-	sink := s.sinkIn(st.conn, st.chconfig.Database)
-	if st.engine != nil {
-		sink.Nice = insertNice
-	}
-	if sink.Seal, err = s.sealKey(st.engine != nil); err != nil {
+	sink, err := st.sink()
+	if err != nil {
 		return err
 	}
 	if sink.Seal == nil {
-		st.log.Info("commit markers are not signed: who can write to the store can alter what it holds together with its seals; seal.key_file signs them")
+		st.log.Info("seals are not signed: who can write to the store can alter what it holds together with its seals; seal.key_file signs them")
+	}
+	if !st.has(rolePipeline) {
+		return nil
+	}
+	if st.engine != nil {
+		sink.Nice = insertNice
 	}
 	topics, err := s.interactionTopics()
 	if err != nil {

@@ -1,7 +1,8 @@
 // Package seal makes what is stored provable. While a batch is written, each interaction gets a seal: hashes
 // of its row, its verdict and its texts. The seals stand in the batch's commit marker, which is signed. A row
 // that is altered, deleted or added later, by whoever holds the store's password, no longer agrees with them;
-// a marker that is altered no longer agrees with its signature.
+// a marker that is altered no longer agrees with its signature. What comes later, [Facts], is sealed row by row in a table of its own, whose rows are a
+// signed chain for each writer: [Ledger].
 //
 // A hash is the first eight bytes, little-endian, of the SHA-256 of columns in a canonical form that Go and the
 // store's own SQL both write, so that a check hashes where the rows lie: [Hash] and [SQL]. Of one row, one
@@ -11,6 +12,7 @@
 //   - bytes of a fixed length: twice that length as a decimal, ':', upper-case hexadecimal digits
 //   - a UUID: "36:" and its canonical form
 //   - numbers, a day as days since 1970, a time as milliseconds since 1970: a decimal and ','
+//   - a yes or no that may be neither: '1', '0' or nothing, and ','
 //   - a list: its length as a decimal, ':', its elements
 //
 // What each kind of row begins with and which columns it takes in is fixed for a [Version] for ever.
@@ -20,6 +22,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +46,8 @@ const (
 	Time
 	Texts
 	Numbers
+	Maybe
+	Days
 )
 
 // Column is a column of a table and its kind. Width is the length of a Fixed one.
@@ -97,7 +102,67 @@ var (
 	digest = Column{Name: "content_digest", Kind: Fixed, Width: 32}
 )
 
+// Fact is the form of the rows of a table that come later than their interactions' batch; its first Key columns name a row.
+type Fact struct {
+	Form
+	Table string
+	Key   int
+}
+
+// Name is the form of what names a row.
+func (f Fact) Name() Form { return Form{f.Prefix + "name\n", f.Columns[:f.Key]} }
+
+// The forms of version 1 of what comes later. All columns are in but those that say when a row was written and into which class of retention.
+var (
+	Facts = [...]Fact{
+		{Form{"evenhand.seal.later_verdict.1\n", slices.Concat(key(text("analyzer"), text("analyzer_version"), id("result_id")), Verdict.Columns[6:], []Column{
+			{Name: "analysis_ts", Kind: Time}, number("duration_us"), {Name: "said", Kind: Texts}, {Name: "input_digest", Kind: Fixed, Width: 32},
+			number("calls"), number("tokens_in"), number("tokens_out"), number("cost_micro_usd"),
+		})}, "verdicts", 6},
+		{Form{"evenhand.seal.review.1\n", key(id("review_id"), number("version"), digest, text("reviewer"), text("decision"), Column{Name: "tags", Kind: Texts}, Column{Name: "reviewed_at", Kind: Time})}, "reviews", 4},
+		{Form{"evenhand.seal.feedback.1\n", key(id("feedback_id"), number("version"), digest, text("subject"), Column{Name: "helped", Kind: Maybe}, Column{Name: "given_at", Kind: Time})}, "feedback", 4},
+		{Form{"evenhand.seal.reveal.1\n", key(id("reveal_id"), number("version"), digest, text("subject"), number("granted"), Column{Name: "revealed_at", Kind: Time})}, "reveals", 4},
+		{Form{"evenhand.seal.gate.1\n", []Column{
+			{Name: "tenant_id"}, {Name: "event_day", Kind: Day}, id("gate_id"), number("version"), id("event_id"),
+			{Name: "rules.id", Kind: Texts}, {Name: "rules.description", Kind: Texts}, {Name: "rules.pattern", Kind: Texts}, {Name: "rules.category", Kind: Texts}, {Name: "rules.side", Kind: Texts},
+			{Name: "rules.start", Kind: Numbers}, {Name: "rules.end", Kind: Numbers}, {Name: "provider"}, {Name: "method"}, {Name: "trace_id"}, {Name: "model"}, {Name: "app"}, {Name: "requester"},
+			{Name: "asked_at", Kind: Time}, {Name: "opened_at", Kind: Time}, {Name: "expires_at", Kind: Time}, {Name: "state"}, {Name: "cause"}, {Name: "decided_by"}, {Name: "decided_at", Kind: Time}, id("proposal_id"),
+		}}, "gates", 3},
+		{Form{"evenhand.seal.later_text.1\n", key(text("kind"), Column{Name: "source_id", Kind: Fixed, Width: 32}, number("version"), text("text"))}, "interaction_texts", 5},
+	}
+
+	// Tenant and Writer name a tenant, and a writer of a ledger.
+	Tenant = Form{"evenhand.seal.tenant.1\n", []Column{{Name: "tenant_id"}}}
+	Writer = Form{"evenhand.seal.writer.1\n", []Column{{Name: "writer", Kind: UUID}}}
+
+	// Ledger is the form of a row of fact_seals: what its signature is of, and what the next row's before is the SHA-256 of.
+	Ledger = Form{"evenhand.seal.ledger.1\n", []Column{
+		id("writer"), number("n"), number("version"), number("seal_version"), {Name: "sealed_at", Kind: Time}, number("stored"),
+		{Name: "seals.object", Kind: Texts}, {Name: "seals.day", Kind: Days}, {Name: "seals.tenant", Kind: Numbers}, {Name: "seals.name", Kind: Numbers}, {Name: "seals.version", Kind: Numbers}, {Name: "seals.row", Kind: Numbers},
+		{Name: "before", Kind: Fixed, Width: 32}, {Name: "signer"},
+	}}
+)
+
+// Objects of a ledger's row that are no tables of facts.
+const (
+	Void    = "void"   // a seal whose row could not be written
+	Witness = "writer" // another writer's highest number
+)
+
 func number(name string) Column { return Column{Name: name, Kind: Number} }
+
+func text(name string) Column { return Column{Name: name} }
+
+func id(name string) Column { return Column{Name: name, Kind: UUID} }
+
+// key are the columns that the rows of interactions' facts begin with, and others.
+func key(others ...Column) []Column {
+	return append([]Column{{Name: "tenant_id"}, {Name: "event_day", Kind: Day}, {Name: "event_id", Kind: UUID}}, others...)
+}
+
+// TenantHash and WriterHash are the hashes of Tenant and Writer.
+func TenantHash(tenant string) uint64    { return Hash(AppendText([]byte(Tenant.Prefix), tenant)) }
+func WriterHash(writer uuid.UUID) uint64 { return Hash(AppendUUID([]byte(Writer.Prefix), writer)) }
 
 // TextsPrefix begins what the texts of an interaction are hashed from: for each kind of text, in order of kinds,
 // the kind as text and the SHA-256 of the text as fixed bytes.
@@ -142,6 +207,27 @@ func AppendUnsigned(b []byte, n uint64) []byte { return append(strconv.AppendUin
 
 // AppendDay writes a day.
 func AppendDay(b []byte, t time.Time) []byte { return AppendNumber(b, t.Unix()/86400) }
+
+// AppendMaybe writes a yes or no; nil is neither.
+func AppendMaybe(b []byte, is *bool) []byte {
+	switch {
+	case is == nil:
+	case *is:
+		b = append(b, '1')
+	default:
+		b = append(b, '0')
+	}
+	return append(b, ',')
+}
+
+// AppendDays writes a list of days.
+func AppendDays(b []byte, days []time.Time) []byte {
+	b = appendLength(b, len(days))
+	for _, d := range days {
+		b = AppendDay(b, d)
+	}
+	return b
+}
 
 // AppendTexts writes a list of texts.
 func AppendTexts(b []byte, ss []string) []byte {
@@ -223,6 +309,10 @@ func (c Column) sql(x string) string {
 		return "toString(toUnixTimestamp64Milli(" + x + ")), ','"
 	case Texts:
 		return "toString(length(" + x + ")), ':', arrayStringConcat(arrayMap(x -> concat(toString(length(x)), ':', x), CAST(" + x + " AS Array(String))))"
+	case Maybe:
+		return "ifNull(toString(toUInt8(" + x + ")), ''), ','"
+	case Days:
+		return "toString(length(" + x + ")), ':', arrayStringConcat(arrayMap(x -> concat(toString(toUInt16(x)), ','), " + x + "))"
 	case Numbers:
 		return "toString(length(" + x + ")), ':', arrayStringConcat(arrayMap(x -> concat(toString(x), ','), " + x + "))"
 	default:

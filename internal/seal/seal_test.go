@@ -30,10 +30,24 @@ func TestFormsOfVersion1(t *testing.T) {
 	if got := Hash([]byte(want)); got != 0x72c92f9498b2c1a5 {
 		t.Errorf("hash %#x", got)
 	}
+	b = b[:0]
+	yes, no := true, false
+	for _, is := range []*bool{&yes, &no, nil} {
+		b = AppendMaybe(b, is)
+	}
+	b = AppendDays(b, []time.Time{time.Unix(0, 0), time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)})
+	if string(b) != "1,0,,2:0,20786," {
+		t.Errorf("got  %q", b)
+	}
 	for _, x := range []struct {
 		form Form
 		want uint64 // of its prefix and columns
-	}{{Event, 0x976a546d437df412}, {Interaction, 0xa2b61aaa0252cb10}, {Verdict, 0x485953e7b9a0f6e8}, {Marker, 0x35621b249df1fcfc}} {
+	}{
+		{Event, 0x976a546d437df412}, {Interaction, 0xa2b61aaa0252cb10}, {Verdict, 0x485953e7b9a0f6e8}, {Marker, 0x35621b249df1fcfc},
+		{Facts[0].Form, 0x54f3656b686ac3de}, {Facts[1].Form, 0x1564e72a91001ce7}, {Facts[2].Form, 0x8a14630086367924}, {Facts[3].Form, 0xd817099d83ea90d}, {Facts[4].Form, 0xd28974b93d1f7a4c}, {Facts[5].Form, 0x64391a9acbd385ce},
+		{Facts[0].Name(), 0xf947720f8804e8e4}, {Facts[1].Name(), 0xd0d0c075aa10005d}, {Facts[2].Name(), 0x5029120047173744}, {Facts[3].Name(), 0xcb3314138a2e5f03}, {Facts[4].Name(), 0x5ac4c87e8c8ac2cf}, {Facts[5].Name(), 0xb4158ca26b627ed2},
+		{Ledger, 0xa708c44b4534ac5f}, {Tenant, 0xb2861509159f1772}, {Writer, 0x24aff3bbfab7ad0c},
+	} {
 		var names []string
 		for _, c := range x.form.Columns {
 			names = append(names, c.Name+string(rune('0'+c.Kind)))

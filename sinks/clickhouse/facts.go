@@ -30,10 +30,7 @@ type FactText struct{ Kind, Text string }
 func (s *Sink) OutsideVerdict(ctx context.Context, r audit.Record, said []string, texts []FactText) error {
 	in := r.Interaction
 	f := Fact{ID: r.Verdict.ResultID, Tenant: in.Tenant, Day: in.Day(), Event: in.ID, At: r.Verdict.Time, Texts: texts}
-	rs := []record{r}
-	t := verdictsTable(rs)
-	add(t, "said", rs, func(*record) []string { return said })
-	return s.fact(ctx, f, t)
+	return s.fact(ctx, f, laterVerdicts([]record{r}, said, Judging{}))
 }
 
 // Judging is what a verdict of the judge was made of.
@@ -50,14 +47,19 @@ type Judging struct {
 func (s *Sink) Judged(ctx context.Context, r audit.Record, j Judging) error {
 	in := r.Interaction
 	f := Fact{ID: r.Verdict.ResultID, Tenant: in.Tenant, Day: in.Day(), Event: in.ID, At: r.Verdict.Time, Texts: []FactText{{KindJudge, j.Words}}}
-	rs := []record{r}
+	return s.fact(ctx, f, laterVerdicts([]record{r}, nil, j))
+}
+
+// laterVerdicts has verdicts that came later than their interactions.
+func laterVerdicts(rs []record, said []string, j Judging) *table {
 	t := verdictsTable(rs)
+	add(t, "said", rs, func(*record) []string { return said })
 	add(t, "input_digest", rs, func(*record) []byte { return j.Input[:] })
 	add(t, "calls", rs, func(*record) uint16 { return uint16(min(j.Calls, 1<<16-1)) })
 	add(t, "tokens_in", rs, func(*record) uint32 { return uint32(j.Tokens[0]) })
 	add(t, "tokens_out", rs, func(*record) uint32 { return uint32(j.Tokens[1]) })
 	add(t, "cost_micro_usd", rs, func(*record) int64 { return j.Cost })
-	return s.fact(ctx, f, t)
+	return t
 }
 
 // Review stores a person's review with its notes.
@@ -110,7 +112,8 @@ func (s *Sink) fact(ctx context.Context, f Fact, after ...*table) error {
 			rows = append(rows, text{tenant: f.Tenant, day: f.Day, event: uuid.UUID(f.Event), kind: t.Kind, source: source, version: uint64(f.At.UnixMilli()), text: t.Text})
 		}
 	}
-	return (&prepared{sink: s, tables: append([]*table{textRows(rows, s.opt.Classes)}, after...)}).Send(ctx)
+	tables := append([]*table{textRows(rows, s.opt.Classes)}, after...)
+	return s.sealed(ctx, tables, tables...)
 }
 
 // factTable begins a table of facts of people.

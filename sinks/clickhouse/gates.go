@@ -66,6 +66,9 @@ func (s *Sink) Gate(ctx context.Context, g *audit.HumanGate) error {
 // never lacks its words.
 func (s *Sink) GateNote(ctx context.Context, g *audit.HumanGate, proposal audit.ID, note string) error {
 	f := gateFact(g, proposal)
+	if at, ok := proposal.Time(); ok {
+		f.At = at
+	}
 	f.Texts = []FactText{{KindGateNote, note}}
 	return s.fact(ctx, f)
 }

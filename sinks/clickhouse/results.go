@@ -38,7 +38,8 @@ func (s *Sink) Results(ctx context.Context, rs []audit.Record) error {
 	if len(changed) > 0 {
 		tables = append(tables, interactionsTable(changed)) // of the same version: the last one written holds
 	}
-	return (&prepared{sink: s, tables: append(tables, verdictsTable(rs))}).Send(ctx)
+	verdicts := laterVerdicts(rs, nil, Judging{})
+	return s.sealed(ctx, append(tables, verdicts), verdicts)
 }
 
 // attempt is the analyzer_version of a verdict: empty on the hot path, retry-N for the N-th attempt to

@@ -65,6 +65,8 @@ func canonical[R any](b []byte, c seal.Column, f any, r *R) []byte {
 		return seal.AppendNumber(b, int64(f(r)))
 	case func(*R) int8:
 		return seal.AppendNumber(b, int64(f(r)))
+	case func(*R) uint16:
+		return seal.AppendNumber(b, int64(f(r)))
 	case func(*R) uint32:
 		return seal.AppendNumber(b, int64(f(r)))
 	case func(*R) int32:
@@ -73,6 +75,10 @@ func canonical[R any](b []byte, c seal.Column, f any, r *R) []byte {
 		return seal.AppendNumber(b, f(r))
 	case func(*R) uint64:
 		return seal.AppendUnsigned(b, f(r))
+	case func(*R) *bool:
+		return seal.AppendMaybe(b, f(r))
+	case func(*R) []time.Time:
+		return seal.AppendDays(b, f(r))
 	case func(*R) []string:
 		return seal.AppendTexts(b, f(r))
 	case func(*R) []int64:

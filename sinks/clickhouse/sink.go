@@ -44,7 +44,7 @@ type Options struct {
 	SequentialReads bool
 	// Classes says into which retention class texts and users go; nil puts all into DefaultClass.
 	Classes Classes
-	// Seal signs the markers with their seals; nil leaves them unsigned.
+	// Seal signs the markers with their seals, and the seals of later facts; nil leaves them unsigned.
 	Seal *seal.Key
 	// Nice lowers the priority of the threads that insert, 0..19 as the operating system counts, so that
 	// queries on the same processors come first. 0 leaves it.
@@ -90,6 +90,7 @@ type Sink struct {
 	opt      Options
 	inserts  clickhouse.Settings
 	pending  unsettled
+	ledger   *ledger
 }
 
 // New makes a sink on an open connection, which stays the caller's. Options are those that passed
@@ -98,7 +99,9 @@ func New(conn driver.Conn, database string, opt Options) *Sink {
 	if opt.Classes == nil {
 		opt.Classes = oneClass{}
 	}
-	return &Sink{conn: conn, database: database, opt: opt, inserts: opt.insertSettings()}
+	s := &Sink{conn: conn, database: database, opt: opt, inserts: opt.insertSettings()}
+	s.ledger = newLedger(s)
+	return s
 }
 
 var _ sinks.Store = (*Sink)(nil)
@@ -287,6 +290,7 @@ type column struct {
 	name      string
 	appendTo  func(to driver.BatchColumn, from, till int) error
 	canonical func(b []byte, row int, c seal.Column) []byte // appends a value as its seal takes it in
+	value     func(row int) any
 }
 
 // add makes a column whose values f gives.
@@ -298,7 +302,7 @@ func add[R, T any](t *table, name string, rows []R, f func(*R) T) {
 			values[i] = f(&rows[from+i])
 		}
 		return to.Append(values)
-	}, func(b []byte, row int, c seal.Column) []byte { return canonical(b, c, f, &rows[row]) }})
+	}, func(b []byte, row int, c seal.Column) []byte { return canonical(b, c, f, &rows[row]) }, func(row int) any { return f(&rows[row]) }})
 }
 
 func flag(b bool) uint8 {

@@ -44,6 +44,7 @@ var keys = map[string]struct{ sorting, partition, version string }{
 	"retention_purged":  {"object, tenant_id, month, topic, epoch, partition", "", "version"},
 	"erasures":          {"tenant_id, erasure_id", "", "version"},
 	"api_keys":          {"key_id", "", "version"},
+	"fact_seals":        {"writer, n", "", "version"},
 }
 
 var (

@@ -1,0 +1,176 @@
+package clickhouse_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/seal"
+	chsink "github.com/evenhand/evenhand/sinks/clickhouse"
+	"github.com/evenhand/evenhand/store"
+)
+
+// factTables are those whose rows are sealed one by one, with what tells such a row.
+var factTables = map[string]string{
+	"verdicts": "NOT (analyzer = 'hot' AND analyzer_version = '')", "reviews": "1", "feedback": "1", "reveals": "1", "gates": "1",
+	"interaction_texts": "kind IN ('review_note', 'reveal_reason', 'feedback_note', 'gate', 'gate_note', 'outside_report', 'outside_mitigation', 'judge_verdict')",
+}
+
+// facts writes what comes later about the i-th interaction of sealedStore: of a table, or one of each for "" (two verdicts of others and a retry, a review,
+// feedback, a reveal and a gate, the last two in two steps, with eight texts).
+func facts(t *testing.T, s *chsink.Sink, i int, table string) {
+	t.Helper()
+	r := record(i, fmt.Sprint("answer ", i), int64(i))
+	r.Interaction.Time = brokerTime.AddDate(0, 0, -i)
+	in, at := r.Interaction, brokerTime
+	of := func(what, kind string) chsink.Fact {
+		f := chsink.Fact{ID: audit.DeriveID(what, fmt.Sprint(i)), Tenant: in.Tenant, Day: in.Day(), Event: in.ID, Digest: in.Digest, By: "ann", At: at}
+		if kind != "" {
+			f.Texts = []chsink.FactText{{Kind: kind, Text: "what ann said, ü\x00'\\"}}
+		}
+		return f
+	}
+	later := func(analyzer, source string, attempt int) audit.Record {
+		v, x := *r.Verdict, r
+		v.Analyzer, v.Source, v.Attempt, v.ResultID = analyzer, source, attempt, audit.DeriveID(analyzer, fmt.Sprint(i))
+		x.Verdict = &v
+		return x
+	}
+	helped := i%2 == 0
+	g := &audit.HumanGate{ID: audit.DeriveID("gate", fmt.Sprint(i)), Event: in.ID, Tenant: in.Tenant, At: in.Time, Opened: in.Time, Expires: in.Time.Add(time.Hour), State: audit.GateOpen, TraceID: "t", Model: "m",
+		Matches: []audit.GateMatch{{Rule: audit.GateRule{ID: "r1", Description: "moves money", Pattern: "pay", Category: "money"}, Text: "pay", Side: audit.Output, Span: audit.Span{Start: 1, End: 4}}}}
+	decided := *g
+	decided.State, decided.By, decided.Decided, decided.Proposal = audit.GateDenied, "bob", in.Time.Add(time.Minute), audit.NewID(at)
+	for _, x := range []struct {
+		table string
+		write func() error
+	}{
+		{"", func() error { return s.Results(t.Context(), []audit.Record{later(audit.HotAnalyzer, "", 1)}) }},
+		{"verdicts", func() error {
+			return s.OutsideVerdict(t.Context(), later(audit.ExternalAnalyzer("vendor"), "vendor", 0), []string{"detected", "report"}, []chsink.FactText{{Kind: chsink.KindReport, Text: `{"a":1}`}, {Kind: chsink.KindMitigation, Text: `{"b":2}`}})
+		}},
+		{"", func() error {
+			return s.Judged(t.Context(), later("judge", "1", 0), chsink.Judging{Input: in.Digest, Calls: 2, Tokens: [2]int{3, 4}, Cost: 5, Words: `{"c":3}`})
+		}},
+		{"reviews", func() error {
+			return s.Review(t.Context(), of("review", chsink.KindReviewNote), "confirmed", []string{"language"})
+		}},
+		{"feedback", func() error { return s.Feedback(t.Context(), of("feedback", chsink.KindFeedbackNote), &helped) }},
+		{"reveals", func() error { return s.Reveal(t.Context(), of("reveal", ""), true) }},
+		{"interaction_texts", func() error { return s.Texts(t.Context(), of("reveal", chsink.KindRevealReason)) }},
+		{"", func() error { return s.Gate(t.Context(), g) }},
+		{"", func() error { return s.GateNote(t.Context(), g, decided.Proposal, "no, bob said") }},
+		{"gates", func() error { return s.Gate(t.Context(), &decided) }},
+	} {
+		if table != "" && table != x.table {
+			continue
+		}
+		if err := x.write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func factFaults(r *store.Report) string {
+	var out []string
+	for _, f := range r.Faults {
+		if f.Code != store.FaultCurrentUnequal { // these tests do not show what they store
+			out = append(out, strings.TrimSpace(fmt.Sprint(f.Code, " ", f.Table, " ", f.Count)))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+// Whatever column of what comes later is altered by hand, the check tells.
+func TestEveryColumnOfFactsIsSealed(t *testing.T) {
+	conn, db := fresh(t)
+	type column struct{ table, name, kind string }
+	var columns []column
+	rows, err := conn.Query(t.Context(), "SELECT table, name, type FROM system.columns WHERE database = ? AND table IN ('verdicts', 'reviews', 'feedback', 'reveals', 'gates', 'interaction_texts') AND NOT is_in_sorting_key AND name NOT IN ('version', 'written_at')", db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var c column
+		if err := rows.Scan(&c.table, &c.name, &c.kind); err != nil {
+			t.Fatal(err)
+		}
+		columns = append(columns, c)
+	}
+	_ = rows.Close()
+	if len(columns) < 75 {
+		t.Fatalf("%d columns", len(columns))
+	}
+	s, exec, check, day := sealedStore(t, len(columns))
+	for i, c := range columns {
+		facts(t, s, i, c.table)
+	}
+	if r := check(); factFaults(r) != "" || r.FactSeals.Facts != uint64(len(columns))-1 || r.FactSeals.Signed != r.FactSeals.Rows || r.FactSeals.Unfinished+r.FactSeals.Unsealed != 0 {
+		t.Fatalf("before: %+v %s", r.FactSeals, factFaults(r))
+	}
+	for i, c := range columns {
+		exec("ALTER TABLE {db}." + c.table + " UPDATE `" + c.name + "` = " + another(c.name, c.kind) + " WHERE event_day = toDate('" + day(i) + "') AND " + factTables[c.table] + " SETTINGS mutations_sync = 1")
+	}
+	r := check()
+	for i, c := range columns {
+		if !slices.ContainsFunc(r.Faults, func(f store.Fault) bool {
+			return f.Code == store.FaultFactAltered && f.Table == c.table && f.Day == day(i) && f.Count > 0
+		}) {
+			t.Errorf("%s.%s was altered and the check did not tell", c.table, c.name)
+		}
+	}
+}
+
+// What is deleted, added, put back or altered behind the program's back is told, of facts and of their seals.
+func TestFactSeals(t *testing.T) {
+	const alter, sync = "ALTER TABLE {db}.", " SETTINGS mutations_sync = 1"
+	for _, tc := range []struct{ name, do, want string }{
+		{"nothing", "", ""},
+		{"a review deleted", alter + "reviews DELETE WHERE event_day = toDate('{day}')" + sync, "fact_deleted reviews 1"},
+		{"a reveal deleted", alter + "reveals DELETE WHERE event_day = toDate('{day}')" + sync, "fact_deleted reveals 1"},
+		{"a judge's verdict deleted", alter + "verdicts DELETE WHERE analyzer = 'judge' AND event_day = toDate('{day}')" + sync, "fact_deleted verdicts 1"},
+		{"a decision taken back", alter + "gates DELETE WHERE version > 1 AND event_day = toDate('{day}')" + sync, "fact_altered gates 1"},
+		{"a reason altered", alter + "interaction_texts UPDATE text = 'none' WHERE kind = 'reveal_reason' AND event_day = toDate('{day}')" + sync, "fact_altered interaction_texts 1"},
+		{"a reason deleted", alter + "interaction_texts DELETE WHERE kind = 'reveal_reason' AND event_day = toDate('{day}')" + sync, "fact_deleted interaction_texts 1"},
+		{"a review added", "INSERT INTO {db}.reviews SELECT * REPLACE (generateUUIDv4() AS review_id, now64(3) + INTERVAL 2 DAY AS written_at) FROM {db}.reviews WHERE event_day = toDate('{day}')", "fact_added reviews 1"},
+		{"a verdict put over another", "INSERT INTO {db}.verdicts SELECT * REPLACE (version + 1 AS version, 0 AS flagged) FROM {db}.verdicts WHERE analyzer = 'judge' AND event_day = toDate('{day}')", "fact_altered verdicts 1"},
+		{"texts that retention dropped", alter + "interaction_texts DELETE WHERE event_day = toDate('{day}')" + sync + "; INSERT INTO {db}.retention_runs (object, class, period, tenant_id, drop_id, version, action, state, at) " +
+			"SELECT 'interaction_texts', 'std', toDate('{day}'), 'acme', generateUUIDv4(), 2, 'drop', 'done', now64(3)", ""},
+		{"a month that retention deleted", alter + "reviews DELETE WHERE event_day = toDate('{day}')" + sync + "; INSERT INTO {db}.retention_runs (object, class, period, tenant_id, drop_id, version, action, state, rows, at) " +
+			"SELECT 'reviews', '', toStartOfMonth(toDate('{day}')), 'acme', generateUUIDv4(), 2, 'delete', 'done', 1, now64(3)", ""},
+		{"more than retention deleted", alter + "reviews DELETE WHERE 1" + sync + "; INSERT INTO {db}.retention_runs (object, class, period, tenant_id, drop_id, version, action, state, rows, at) " +
+			"SELECT 'reviews', '', toStartOfMonth(toDate('{day}')), 'acme', generateUUIDv4(), 2, 'delete', 'done', 1, now64(3)", "fact_deleted reviews 1"},
+		{"a row of seals deleted", alter + "fact_seals DELETE WHERE n = 2" + sync, "seal_missing fact_seals 1"},
+		{"the first rows of seals deleted", alter + "fact_seals DELETE WHERE n < 3" + sync, "seal_missing fact_seals 2"},
+		{"a row of seals altered", alter + "fact_seals UPDATE stored = stored + 1 WHERE n = 2" + sync, "seal_broken fact_seals 2"}, // itself, and what the next one says of it
+		{"a signature taken away", alter + "fact_seals UPDATE signer = '', signature = '' WHERE n = 2" + sync, "seal_broken fact_seals 1"},
+		{"a row and its seal altered", alter + "reviews UPDATE decision = 'dismissed' WHERE event_day = toDate('{day}')" + sync + "; " + alter + "fact_seals UPDATE `seals.row` = " +
+			"arrayMap((x, o) -> if(o = 'reviews', (SELECT any(" + seal.Facts[1].SQL(nil) + ") FROM {db}.reviews WHERE event_day = toDate('{day}')), x), `seals.row`, `seals.object`) WHERE has(`seals.object`, 'reviews')" + sync, "fact_altered reviews 1, seal_broken fact_seals 4"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			s, exec, check, day := sealedStore(t, 3)
+			facts(t, s, 1, "")
+			facts(t, s, 2, "")
+			for q := range strings.SplitSeq(tc.do, "; ") {
+				if q != "" {
+					exec(strings.ReplaceAll(q, "{day}", day(1)))
+				}
+			}
+			got := check()
+			var faults []string
+			for f := range strings.SplitSeq(factFaults(got), ", ") {
+				if !strings.HasPrefix(f, "text_") { // of interactions: see TestSeals
+					faults = append(faults, f)
+				}
+			}
+			if strings.Join(faults, ", ") != tc.want {
+				t.Errorf("got %q, want %q: %+v %+v", faults, tc.want, got.FactSeals, got.Faults)
+			}
+		})
+	}
+}
