@@ -1,9 +1,11 @@
 package clickhouse_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,4 +175,85 @@ func TestFactSeals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Facts side by side share rows of seals, of one writer and of several; a later writer tells when the end of an earlier one is taken away.
+func TestFactSealsSideBySide(t *testing.T) {
+	conn, db := fresh(t)
+	key, err := seal.MakeKey(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	public := seal.Public{}
+	public.Add(key.Public())
+	check := func() *store.Report {
+		t.Helper()
+		r, err := store.New(conn, db).CheckWith(t.Context(), store.CheckOptions{Keys: public, AtRest: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	sinks := []*chsink.Sink{chsink.New(conn, db, chsink.Options{Seal: key}), chsink.New(conn, db, chsink.Options{Seal: key})}
+	var all sync.WaitGroup
+	for i := range 24 {
+		all.Go(func() { facts(t, sinks[i%2], i/2, []string{"reviews", "feedback"}[i%2]) })
+	}
+	all.Wait()
+	r := check()
+	if x := r.FactSeals; factFaults(r) != "" || x.Facts != 24 || x.Texts != 24 || x.Writers != 2 || x.Signed != x.Rows || x.Rows >= 48 || x.Unfinished != 0 {
+		t.Fatalf("%+v %s", x, factFaults(r))
+	}
+	facts(t, chsink.New(conn, db, chsink.Options{Seal: key}), 30, "reveals")
+	if r := check(); factFaults(r) != "" || r.FactSeals.Writers != 3 {
+		t.Fatalf("%+v %s", r.FactSeals, factFaults(r))
+	}
+	last := one[string](t, conn, "SELECT toString(writer) FROM "+db+".fact_seals GROUP BY writer ORDER BY count() DESC LIMIT 1")
+	for _, q := range []string{
+		"ALTER TABLE " + db + ".fact_seals DELETE WHERE writer = '" + last + "' AND n > 1 SETTINGS mutations_sync = 1",
+		"ALTER TABLE " + db + ".fact_seals DELETE WHERE writer = '" + last + "' SETTINGS mutations_sync = 1",
+	} {
+		if err := conn.Exec(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+		if r := check(); faultOf(r, store.FaultSealMissing) == 0 {
+			t.Errorf("%s: %s", q, factFaults(r))
+		}
+	}
+}
+
+// A fact whose process ended between seal and row, or whose write failed, is unfinished until it is written again; nothing that is in is.
+func TestUnfinishedFacts(t *testing.T) {
+	s, exec, check, day := sealedStore(t, 3)
+	expect := func(what string, facts, unfinished uint64, faults string) {
+		t.Helper()
+		if r := check(); factFaults(r) != faults || r.FactSeals.Facts != facts || r.FactSeals.Unfinished != unfinished {
+			t.Errorf("%s: %+v %s", what, r.FactSeals, factFaults(r))
+		}
+	}
+	exec("RENAME TABLE {db}.feedback TO {db}.away")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.Review(ended, chsink.Fact{ID: audit.DeriveID("none"), Tenant: "acme", Day: brokerTime.Truncate(24 * time.Hour)}, "unsure", nil); err == nil {
+		t.Error("written for a caller that has left")
+	}
+	helped, f := true, chsink.Fact{ID: audit.DeriveID("feedback", "1"), Tenant: "acme", Day: brokerTime.AddDate(0, 0, -1).Truncate(24 * time.Hour), By: "ann", At: brokerTime}
+	if err := s.Feedback(t.Context(), f, &helped); err == nil {
+		t.Fatal("written without its table")
+	}
+	exec("RENAME TABLE {db}.away TO {db}.feedback")
+	facts(t, s, 1, "reviews")
+	if r := check(); factFaults(r) != "" || r.FactSeals.Facts != 1 || r.FactSeals.Unfinished < 1 {
+		t.Errorf("failed: %+v %s", r.FactSeals, factFaults(r))
+	}
+	left := check().FactSeals.Unfinished
+	if err := s.Feedback(t.Context(), f, &helped); err != nil {
+		t.Fatal(err)
+	}
+	expect("written again", 2, left-1, "")
+	exec("ALTER TABLE {db}.feedback DELETE WHERE event_day = toDate('" + day(1) + "') SETTINGS mutations_sync = 1")
+	expect("deleted then", 1, left-1, "fact_deleted feedback 1")
+	// As if the process had ended after the seal: neither the row nor the word that it is in.
+	exec("ALTER TABLE {db}.fact_seals DELETE WHERE n = (SELECT max(n) FROM {db}.fact_seals) SETTINGS mutations_sync = 1")
+	expect("killed", 1, left, "")
 }
