@@ -330,14 +330,14 @@ func TestReviewsOpenBreaches(t *testing.T) {
 	}
 	review(5, 50, "ann", "confirmed", s.now.Add(-2*time.Hour))
 	review(5, 51, "ann", "unsure", s.now.Add(-time.Hour))
-	// Of several people's the newest holds; one that was taken back is none.
+	// Of several people's the newest with a decision holds; one that was taken back is none.
 	both := s.event(7, "acme", "charter.language", "language.slur", 4, when)
 	s.event(8, "acme", "charter.religion", "religion.slur", 4, when)
 	back := s.event(9, "acme", "charter.nationality", "nationality.slur", 4, when)
 	for i, r := range []struct {
 		event          int
 		reviewer, word string
-	}{{7, "ron", "dismissed"}, {7, "rita", "confirmed"}, {8, "rita", "confirmed"}, {8, "ron", "dismissed"}, {9, "rita", "confirmed"}, {9, "ron", "dismissed"}, {9, "ron", "withdrawn"}} {
+	}{{7, "ron", "dismissed"}, {7, "rita", "confirmed"}, {8, "rita", "confirmed"}, {8, "ron", "dismissed"}, {9, "rita", "confirmed"}, {9, "ron", "dismissed"}, {9, "ron", "withdrawn"}, {7, "ulf", "unsure"}, {8, "ulf", "unsure"}} {
 		review(r.event, 70+i, r.reviewer, r.word, s.now.Add(time.Duration(i-60)*time.Minute))
 	}
 	r := s.runner(s.arbiter())

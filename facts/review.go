@@ -49,8 +49,8 @@ func timeOf(s *store.Said) time.Time {
 	return s.Time
 }
 
-// Review adds a person's review. Of each person the newest counts, and of several people's the newest is
-// shown; one that is taken back lets another's show again.
+// Review adds a person's review. Of each person the newest counts, and of several people's the newest with a
+// decision holds, as [store.Holding] says; one that is taken back lets another's show again.
 func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (out *store.Item, err error) {
 	const op = "facts: review"
 	defer func() { w.counted(kindReview, err) }()
@@ -68,9 +68,9 @@ func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 	}
 	var f clickhouse.Fact
 	var tag Tag
+	var before store.Reviewed
 	_, err = w.saying.alone(callerKey{it.Key(), by.Subject}, func() (none said, err error) {
-		before, err := t.Reviewed(ctx, it, by.Subject)
-		if err != nil {
+		if before, err = t.Reviewed(ctx, it, by.Subject); err != nil {
 			return none, err
 		}
 		var notes string
@@ -83,10 +83,11 @@ func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 		return nil, err
 	}
 	now := w.show(ctx, kindReview, t, it, func(it *store.Item) {
-		if it.HumanReviewed = tag.Decision != Withdrawn; tag.Decision == Confirmed || tag.Decision == Dismissed {
-			it.Review = tag.Decision
-		} else {
-			it.Review = ""
+		it.HumanReviewed, it.Review = tag.Decision != Withdrawn || before.Others != nil, tag.Decision
+		if tag.Decision != Confirmed && tag.Decision != Dismissed { // another's holds
+			if it.Review = ""; before.Others != nil && before.Others.Decision != Unsure {
+				it.Review = before.Others.Decision
+			}
 		}
 	})
 	w.publishOpinion(ctx, kindReview, it, f.ID)

@@ -31,11 +31,15 @@ func TestReviews(t *testing.T) {
 		{"notes alone keep the decision", "ann", Review{HumanReviewed: true, Notes: Of("a quotation of her own")}, "true dismissed false",
 			`true	{"decision":"dismissed","tags":["terms.gender"]}	a quotation of her own	false`},
 		{"another one's is newer", "bob", Review{HumanReviewed: true, Tag: Of(Tag{Confirmed, nil})}, "true confirmed true", `true	{"decision":"confirmed","tags":[]}	\N	true`},
+		{"a note of a third decides nothing", "cid", Review{HumanReviewed: true, Notes: Of("looked at, no view")}, "true confirmed true", `true	{"decision":"confirmed","tags":[]}	\N	true`},
+		{"a third's decision", "cid", Review{HumanReviewed: true, Tag: Of(Tag{Decision: Dismissed}), Notes: Null[string]()}, "true dismissed false", `true	{"decision":"dismissed","tags":[]}	\N	false`},
+		{"unsure after all: the newest that is left holds", "cid", Review{HumanReviewed: true, Tag: Of(Tag{Decision: Unsure})}, "true confirmed true", `true	{"decision":"confirmed","tags":[]}	\N	true`},
 		{"taken back: the first shows again", "bob", Review{}, "true dismissed false", `true	{"decision":"dismissed","tags":["terms.gender"]}	a quotation of her own	false`},
 		{"tags alone keep the decision", "ann", Review{HumanReviewed: true, Tag: Of(Tag{Tags: []string{"charter.sex"}})}, "true dismissed false",
 			`true	{"decision":"dismissed","tags":["charter.sex"]}	a quotation of her own	false`},
 		{"unsure", "ann", Review{HumanReviewed: true, Tag: Of(Tag{Unsure, []string{"charter.sex"}}), Notes: Null[string]()}, "true  true", `true	{"decision":"unsure","tags":["charter.sex"]}	\N	true`},
-		{"nothing is left", "ann", Review{}, "false  true", "false	\\N	\\N	true"},
+		{"of two who are unsure the newest shows", "ann", Review{}, "true  true", `true	{"decision":"unsure","tags":[]}	\N	true`},
+		{"nothing is left", "cid", Review{}, "false  true", "false	\\N	\\N	true"},
 		{"again, from nothing", "ann", Review{HumanReviewed: true}, "true  true", `true	{"decision":"unsure","tags":[]}	\N	true`},
 	} {
 		it, err := f.w.Review(t.Context(), who(step.by), id, step.r)
@@ -50,14 +54,14 @@ func TestReviews(t *testing.T) {
 		}
 	}
 	f.checked()
-	if n := f.count("SELECT count() FROM {{db}}.reviews FINAL"); n != 8 {
-		t.Errorf("%d facts of 8 calls", n)
+	if n := f.count("SELECT count() FROM {{db}}.reviews FINAL"); n != 12 {
+		t.Errorf("%d facts of 12 calls", n)
 	}
 	var said []string
 	for _, o := range f.paper.opinions {
 		said = append(said, o.Decision)
 	}
-	if got := strings.Join(said, " "); got != "dismissed dismissed confirmed withdrawn dismissed unsure withdrawn unsure" {
+	if got := strings.Join(said, " "); got != "dismissed dismissed confirmed unsure dismissed unsure withdrawn dismissed unsure withdrawn withdrawn unsure" {
 		t.Errorf("messages %s", got)
 	}
 	first, err := json.Marshal(f.paper.opinions[0])

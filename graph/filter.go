@@ -77,6 +77,7 @@ func where(p *auth.Principal, in *generated.LlmInteractionAuditFilterInput) (f s
 		{"userId", in.UserID, &f.UserID, nil}, {"llmProvider", in.LlmProvider, &f.Provider, nil}, {"llmModel", in.LlmModel, &f.Model, nil},
 		{"sensitivityScore", in.SensitivityScore, &f.Sensitivity, nil}, {"application", in.Application, &f.App, nil},
 		{"traceId", in.TraceID, &f.TraceID, nil}, {"biasType", in.BiasType, &f.BiasType, nil}, {"kind", in.Kind, &f.Kind, nil}, {"status", in.Status, &f.Status, statuses},
+		{"reviewDecision", in.ReviewDecision, &f.Decision, decisions},
 		{"domain", in.Domain, &domain, names(audit.Domains)},
 		{"biasAnalysisStatus", in.BiasAnalysisStatus, &status, names([]audit.Status{audit.Pending, audit.Done, audit.Partial, audit.Failed, audit.Skipped, audit.Abandoned})},
 		{"action", in.Action, &action, names([]audit.Action{audit.NoAction, audit.Log, audit.Warn, audit.Gate, audit.Block})},

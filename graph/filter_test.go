@@ -39,6 +39,8 @@ func conditions(said map[audit.ID]string) []condition {
 		is("biasDetected", false, func(_ in, v vd) bool { return !v.Detected }),
 		is("humanReviewed", true, func(i in, _ vd) bool { return said[i.ID] != "" }),
 		is("humanReviewed", false, func(i in, _ vd) bool { return said[i.ID] == "" }),
+		is("reviewDecision", "dismissed", func(i in, _ vd) bool { return said[i.ID] == "dismissed" }),
+		is("reviewDecision", "unsure", func(i in, _ vd) bool { return said[i.ID] == "unsure" }),
 		is("logTimestampStart", middle.Format(time.RFC3339Nano), func(i in, _ vd) bool { return !i.Time.Before(middle) }),
 		is("logTimestampEnd", middle.Format(time.RFC3339Nano), func(i in, _ vd) bool { return i.Time.Before(middle) }),
 		is("logTimestampStart", "1815-12-10T00:00:00Z", func(in, vd) bool { return true }),

@@ -137,16 +137,19 @@ func TestReadYourWrite(t *testing.T) {
 		t.Errorf("tags alone keep the decision: %v", r)
 	}
 	review(admin, 1, `{"humanReviewed":true,"humanBiasTag":{"decision":"confirmed","tags":["language"]}}`)
-	if r := review(eve, 1, `{"humanReviewed":true,"humanBiasTag":"representation"}`); len(r["reviews"].([]any)) != 2 || r["effectiveBias"] != false {
-		t.Errorf("the newest shows: %v", r)
+	if r := review(eve, 1, `{"humanReviewed":true,"humanBiasTag":"representation"}`); len(r["reviews"].([]any)) != 2 || r["effectiveBias"] != true || fmt.Sprint(r["humanBiasTag"]) != "map[decision:confirmed tags:[language]]" {
+		t.Errorf("who is unsure overturns nobody: %v", r)
 	}
-	if r := review(eve, 1, `{"humanReviewed":false}`); len(r["reviews"].([]any)) != 3 || r["effectiveBias"] != true || r["humanBiasTag"].(map[string]any)["decision"] != "confirmed" {
+	if r := review(eve, 1, `{"humanReviewed":true,"humanBiasTag":{"decision":"dismissed"},"reviewNotes":"a saying"}`); r["effectiveBias"] != false || r["reviewNotes"] != "a saying" {
+		t.Errorf("of two decisions the newest shows: %v", r)
+	}
+	if r := review(eve, 1, `{"humanReviewed":false}`); len(r["reviews"].([]any)) != 4 || r["effectiveBias"] != true || r["humanBiasTag"].(map[string]any)["decision"] != "confirmed" {
 		t.Errorf("one that is taken back lets the other's show: %v", r)
 	}
 	for _, tc := range []struct {
 		filter string
 		want   []int
-	}{{`{"humanReviewed":true}`, []int{0, 1}}, {`{"humanReviewed":false,"biasDetected":true}`, []int{3, 7}}, {`{"effectiveBias":true}`, []int{1, 3, 7}}, {`{"effectiveBias":false,"biasDetected":true}`, []int{0}}, {`{"effectiveBias":true,"humanReviewed":true}`, []int{1}}} {
+	}{{`{"humanReviewed":true}`, []int{0, 1}}, {`{"reviewDecision":"confirmed"}`, []int{1}}, {`{"reviewDecision":"unsure"}`, nil}, {`{"humanReviewed":false,"biasDetected":true}`, []int{3, 7}}, {`{"effectiveBias":true}`, []int{1, 3, 7}}, {`{"effectiveBias":false,"biasDetected":true}`, []int{0}}, {`{"effectiveBias":true,"humanReviewed":true}`, []int{1}}} {
 		var got struct{ LlmInteractionAudits []struct{ ID string } }
 		f.get(admin, reviewed, `{"f":`+tc.filter+`}`, &got)
 		var ids, want []string

@@ -24,6 +24,7 @@ type Filter struct {
 	BiasDetected  *bool
 	Flagged       *bool
 	HumanReviewed *bool
+	Decision      string // that holds of the reviews: confirmed, dismissed, unsure
 
 	Unsafe         *bool
 	Gated          *bool
@@ -84,6 +85,13 @@ func (f Filter) conditions(q *query) *query {
 		if c.value != nil {
 			q.and(c.column+" = ?", audit.TristateOf(*c.value))
 		}
+	}
+	switch f.Decision {
+	case "":
+	case "unsure": // the column holds decisions
+		q.and("human_reviewed = 1").and("review = ''")
+	default:
+		q.and("review = ?", f.Decision)
 	}
 	for _, c := range []struct {
 		column string

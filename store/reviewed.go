@@ -1,7 +1,10 @@
 package store
 
+import "cmp"
+
 // Of each reviewer the newest review counts; one that was withdrawn is none, so that what another reviewer
-// said before shows again. Of several reviewers' the newest shows. The view current_reviews says the same.
+// said before shows again. Of several reviewers' the newest with a decision holds: who is unsure, or leaves a
+// note alone, overturns nobody, and shows only where nobody decided. The view current_reviews says the same.
 
 // byReviewer sums up rows of reviews by key and reviewer: what each said last (said), when (at), and when
 // any of it was written.
@@ -12,8 +15,8 @@ func (q *query) byReviewer() *query {
 
 // Over the rows of byReviewer, by key.
 const (
-	// newestReview is audit_current's review: confirmed, dismissed, or '' when there is none or it is unsure.
-	newestReview = "replaceOne(argMaxIf(said, at, said != 'withdrawn'), 'unsure', '')"
+	// newestReview is audit_current's review: confirmed, dismissed, or '' when nobody decided.
+	newestReview = "argMaxIf(said, at, said IN ('confirmed', 'dismissed'))"
 	// humanReviewed is audit_current's human_reviewed.
 	humanReviewed = "toUInt8(countIf(said != 'withdrawn') > 0)"
 	// reviewSaid is both as one text, '' without a review.
@@ -22,6 +25,25 @@ const (
 
 // reviewShown is reviewSaid as a row of audit_current says it.
 const reviewShown = "if(human_reviewed = 0 AND review = '', '', concat(toString(human_reviewed), toString(review)))"
+
+// Holding is the review that holds among all of an interaction, the newest first; nil when none does.
+func Holding(reviews []Review) (holds *Review) {
+	seen := map[string]bool{}
+	for i := range reviews {
+		r := &reviews[i]
+		if seen[r.Reviewer] {
+			continue
+		}
+		seen[r.Reviewer] = true
+		switch r.Decision {
+		case "confirmed", "dismissed":
+			return r
+		case "unsure":
+			holds = cmp.Or(holds, r)
+		}
+	}
+	return holds
+}
 
 // Effective tells whether bias holds after reviews: detected and not dismissed, or confirmed.
 func (it *Item) Effective() bool {

@@ -46,13 +46,15 @@ func (t *Tenant) Said(ctx context.Context, it *Item, analyzer string) (*Said, er
 
 // Reviewed is what is known of the reviews of an interaction when one more is added.
 type Reviewed struct {
-	Last  *Review   // the reviewer's newest, nil when there is none
-	Notes string    // of it
-	At    time.Time // of anybody's newest, zero without one
+	Last   *Review   // the reviewer's newest, nil when there is none
+	Notes  string    // of it
+	At     time.Time // of anybody's newest, zero without one
+	Others *Review   // what holds of the others' reviews, nil when none does
 }
 
-// Reviewed reads a reviewer's newest review and when anybody reviewed last.
+// Reviewed reads a reviewer's newest review, what holds of the others', and when anybody reviewed last.
 func (t *Tenant) Reviewed(ctx context.Context, it *Item, reviewer string) (out Reviewed, err error) {
+	var others []Review
 	q := t.fact("reviews", it)
 	err = t.each(ctx, "store: reviewed", q.sql("review_id, reviewer, toString(decision), CAST(tags AS Array(String)), reviewed_at", "ORDER BY reviewed_at DESC, review_id DESC LIMIT 1 BY reviewer"), q.args, func(rows driver.Rows) error {
 		var r Review
@@ -65,9 +67,12 @@ func (t *Tenant) Reviewed(ctx context.Context, it *Item, reviewer string) (out R
 		}
 		if r.Reviewer == reviewer {
 			out.Last = &r
+		} else {
+			others = append(others, r)
 		}
 		return nil
 	})
+	out.Others = Holding(others)
 	if err != nil || out.Last == nil {
 		return out, err
 	}

@@ -231,7 +231,8 @@ func TestViewShowsLaterFacts(t *testing.T) {
 	review := func(id, reviewer, decision string, at time.Time) row {
 		return with(row{"review_id": audit.DeriveID(id).String(), "version": uint64(1), "reviewer": reviewer, "decision": decision, "tags": []string{"terms.age"}, "reviewed_at": at})
 	}
-	f.insert("reviews", review("first", "ann", "dismissed", told.at), review("second", "ann", "confirmed", told.at.Add(time.Minute)), review("bob", "bob", "unsure", told.at.Add(2*time.Minute)), review("back", "bob", "withdrawn", told.at.Add(3*time.Minute)))
+	f.insert("reviews", review("first", "ann", "dismissed", told.at), review("second", "ann", "confirmed", told.at.Add(time.Minute)), review("bob", "bob", "unsure", told.at.Add(2*time.Minute)), review("back", "bob", "withdrawn", told.at.Add(3*time.Minute)),
+		review("third", "cid", "unsure", told.at.Add(4*time.Minute)))
 	result := audit.DeriveID("outside")
 	v := told.verdictRow()
 	maps.Copy(v, row{"analyzer": "external:vendor", "analyzer_version": "vendor", "result_id": result.String(), "said": []string{"report"}, "bias_types": []string{}, "scores.name": []string{"x"}, "scores.value": []int64{0}})
@@ -239,7 +240,7 @@ func TestViewShowsLaterFacts(t *testing.T) {
 	text := func(kind string, id audit.ID, text string) row {
 		return row{"tenant_id": "acme", "event_day": told.at, "event_id": told.id.String(), "kind": kind, "source_id": string(append(id[:], make([]byte, 16)...)), "version": uint64(1), "text": text}
 	}
-	f.insert("interaction_texts", text("review_note", audit.DeriveID("second"), "a \"note\""), text("review_note", audit.DeriveID("bob"), "not shown"),
+	f.insert("interaction_texts", text("review_note", audit.DeriveID("second"), "a \"note\""), text("review_note", audit.DeriveID("bob"), "not shown"), text("review_note", audit.DeriveID("third"), "overturns nothing"),
 		text("outside_report", result, `{"deep":{"a":"é"}}`), text("outside_mitigation", result, `{"type":"X"}`), text("outside_report", audit.DeriveID("older"), `{"not":"current"}`))
 	const columns = "SELECT human_reviewed, human_bias_tag, review_notes, effective_bias, mitigation_action, JSONExtractRaw(assumeNotNull(bias_report_summary), 'outside'), JSONExtractInt(assumeNotNull(bias_report_summary), 'threshold') >= 0 FROM "
 	for _, tc := range []struct{ id, want string }{

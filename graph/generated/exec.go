@@ -2172,11 +2172,11 @@ type LlmInteractionAudit {
   "The analysis in full: status, sums, findings with rule, version, span and evidence, and outside reports."
   biasReportSummary: JSON
   humanReviewed: Boolean!
-  "{decision: confirmed | dismissed | unsure, tags: [keys of the taxonomy]} of the newest review."
+  "{decision: confirmed | dismissed | unsure, tags: [keys of the taxonomy]} of the review that holds: the newest with a decision, else the newest."
   humanBiasTag: JSON
   reviewNotes: String
 
-  "biasDetected as far as the newest review has not dismissed it, or true when it confirmed bias."
+  "biasDetected as far as the review that holds has not dismissed it, or true when it confirmed bias."
   effectiveBias: Boolean!
   "pending, done, partial, failed, skipped or abandoned."
   biasAnalysisStatus: String!
@@ -2273,6 +2273,8 @@ input LlmInteractionAuditFilterInput {
   sensitivityScore: String
   biasDetected: Boolean
   humanReviewed: Boolean
+  "What holds of the reviews: confirmed, dismissed or unsure."
+  reviewDecision: String
   "Inclusive."
   logTimestampStart: DateTime
   "Exclusive."
@@ -14124,7 +14126,7 @@ func (ec *executionContext) unmarshalInputLlmInteractionAuditFilterInput(ctx con
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"tenantId", "userId", "llmProvider", "llmModel", "sensitivityScore", "biasDetected", "humanReviewed", "logTimestampStart", "logTimestampEnd", "domain", "application", "traceId", "eventId", "flagged", "unsafe", "gated", "effectiveBias", "biasType", "kind", "minSeverity", "minBiasScore", "minConfidence", "biasAnalysisStatus", "status", "action"}
+	fieldsInOrder := [...]string{"tenantId", "userId", "llmProvider", "llmModel", "sensitivityScore", "biasDetected", "humanReviewed", "reviewDecision", "logTimestampStart", "logTimestampEnd", "domain", "application", "traceId", "eventId", "flagged", "unsafe", "gated", "effectiveBias", "biasType", "kind", "minSeverity", "minBiasScore", "minConfidence", "biasAnalysisStatus", "status", "action"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -14180,6 +14182,13 @@ func (ec *executionContext) unmarshalInputLlmInteractionAuditFilterInput(ctx con
 				return it, err
 			}
 			it.HumanReviewed = data
+		case "reviewDecision":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reviewDecision"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReviewDecision = data
 		case "logTimestampStart":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("logTimestampStart"))
 			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)

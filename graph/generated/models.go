@@ -118,6 +118,8 @@ type LlmInteractionAuditFilterInput struct {
 	SensitivityScore *string `json:"sensitivityScore,omitempty"`
 	BiasDetected     *bool   `json:"biasDetected,omitempty"`
 	HumanReviewed    *bool   `json:"humanReviewed,omitempty"`
+	// What holds of the reviews: confirmed, dismissed or unsure.
+	ReviewDecision *string `json:"reviewDecision,omitempty"`
 	// Inclusive.
 	LogTimestampStart *time.Time `json:"logTimestampStart,omitempty"`
 	// Exclusive.

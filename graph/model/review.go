@@ -45,21 +45,13 @@ func (a *Audit) Reviews(ctx context.Context) ([]*Review, error) {
 	return out, err
 }
 
-// newest is the newest review that was not taken back, nil when there is none. Of each person the
-// newest counts. An interaction that nobody reviewed is not looked up.
-func (a *Audit) newest(ctx context.Context) (*store.Review, error) {
+// holding is the review that holds, nil when there is none. An interaction that nobody reviewed is not looked up.
+func (a *Audit) holding(ctx context.Context) (*store.Review, error) {
 	if !a.Item.HumanReviewed {
 		return nil, nil //nolint:nilnil // none
 	}
 	all, err := about(ctx, a, (*Page).reviews)
-	seen := map[string]bool{}
-	for i, r := range all {
-		if !seen[r.Reviewer] && Decision(r.Decision) != Withdrawn {
-			return &all[i], err
-		}
-		seen[r.Reviewer] = true
-	}
-	return nil, err
+	return store.Holding(all), err
 }
 
 // tag is humanBiasTag.
@@ -68,18 +60,18 @@ type tag struct {
 	Tags     []string `json:"tags"`
 }
 
-// HumanBiasTag is that of the newest review.
+// HumanBiasTag is that of the review that holds.
 func (a *Audit) HumanBiasTag(ctx context.Context) (any, error) {
-	r, err := a.newest(ctx)
+	r, err := a.holding(ctx)
 	if r == nil {
 		return nil, err
 	}
 	return tag{r.Decision, list(r.Tags)}, err
 }
 
-// ReviewNotes are those of the newest review.
+// ReviewNotes are those of the review that holds.
 func (a *Audit) ReviewNotes(ctx context.Context) (*string, error) {
-	r, err := a.newest(ctx)
+	r, err := a.holding(ctx)
 	if r == nil || err != nil {
 		return nil, err
 	}
@@ -87,5 +79,5 @@ func (a *Audit) ReviewNotes(ctx context.Context) (*string, error) {
 	return ptr(t.Notes[r.ID]), err
 }
 
-// EffectiveBias is what holds after the newest review.
+// EffectiveBias is what holds after reviews.
 func (a *Audit) EffectiveBias() bool { return a.Item.Effective() }

@@ -110,6 +110,33 @@ func TestOldTablesGetLaterSettings(t *testing.T) {
 	}
 }
 
+// Of a store from before migration 34, what several people reviewed and somebody was unsure about is written anew, so
+// that the repair looks at it; other reviews stay as they are.
+func TestReviewsOfSeveralPeopleAreLookedAtAgain(t *testing.T) {
+	db, o := open(t)
+	if err := migrate.Run(t.Context(), db, o); err != nil {
+		t.Fatal(err)
+	}
+	const reviews = `INSERT INTO %.reviews (tenant_id, event_day, event_id, review_id, version, reviewer, decision, reviewed_at, written_at)
+		SELECT 'acme', '2026-03-02', toUUID(concat('00000000-0000-0000-0000-00000000000', toString(c.1))), generateUUIDv4(c), 1, c.2, c.3, '2026-03-02 10:00:00', '2026-03-02 10:00:00'
+		FROM (SELECT arrayJoin([(1, 'tom', 'dismissed'), (1, 'vik', 'unsure'), (2, 'tom', 'dismissed'), (2, 'tom', 'unsure'), (3, 'tom', 'confirmed'), (3, 'vik', 'dismissed')]) AS c)`
+	for _, q := range []string{reviews, "DELETE FROM %.schema_migrations WHERE version_id >= 34"} {
+		if _, err := db.ExecContext(t.Context(), strings.ReplaceAll(q, "%", o.Database)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := migrate.Run(t.Context(), db, o); err != nil {
+		t.Fatal(err)
+	}
+	const anew = "SELECT count() FROM %.reviews FINAL WHERE written_at > '2026-03-03' AND toString(event_id) LIKE '%1'"
+	if n := count(t, db, strings.Replace(anew, "%", o.Database, 1)); n != 2 {
+		t.Errorf("%d reviews of the first interaction are written anew, want 2", n)
+	}
+	if n := count(t, db, "SELECT countIf(written_at > '2026-03-03') * 100 + count() FROM "+o.Database+".reviews FINAL"); n != 206 {
+		t.Errorf("%d: want 2 of 6 written anew", n)
+	}
+}
+
 func TestRunInTwoProcessesAtOnce(t *testing.T) {
 	db, o := open(t)
 	g, ctx := errgroup.WithContext(t.Context())
