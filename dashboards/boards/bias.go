@@ -27,7 +27,7 @@ func biasRates(sql statements) *builder {
 		Repeat("characteristic").RepeatDirection(dashboard.PanelRepeatDirectionH).MaxPerRow(4).Height(7).Span(6))
 	d.WithRow(dashboard.NewRowBuilder("Interactions"))
 	return with(d,
-		cells("Rules that fired most", "In responses of the last two days of the range, by interactions", sql["bias_rules"]).Span(24),
-		cells("Latest flagged interactions", "Newest first, up to a week back; texts are not shown here", sql["latest_flagged"]).Span(24).Height(10),
+		cells("Rules that fired most", "In responses of the last two days of the range, by interactions; bias that a reviewer dismissed is left out, as in the rates", sql["bias_rules"]).Span(24),
+		cells("Latest flagged interactions", "Newest first, up to a week back, without those that a reviewer dismissed; texts are not shown here", sql["latest_flagged"]).Span(24).Height(10).OverrideByName("severity", severities()),
 	)
 }

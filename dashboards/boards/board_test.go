@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -195,7 +196,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		}
 		for _, m := range link.FindAllSubmatch(raw, -1) {
 			n++
-			url, known := string(m[1]), strings.HasPrefix(string(m[1]), "${__data.fields.")
+			url, known := string(m[1]), strings.HasPrefix(string(m[1]), "${__data.fields.") || strings.HasPrefix(string(m[1]), "/d/${__data.fields.board}?")
 			for _, to := range all {
 				known = known || strings.HasPrefix(url, "/d/"+to.UID+"?")
 			}
@@ -246,5 +247,34 @@ func TestPanelsNameColumns(t *testing.T) {
 				has("a link", m[1])
 			}
 		}
+	}
+}
+
+// Where a table has severities by level, it shows their names.
+func TestSeveritiesHaveNames(t *testing.T) {
+	all, err := All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, b := range all {
+		for _, at := range committed(t, b.UID).Panels {
+			if at.Panel == nil || b.UID == "evenhand-doors" || !strings.Contains(want[b.UID+"/"+at.Panel.Type+"/"+*at.Panel.Title], "severity UInt8") {
+				continue
+			}
+			n++
+			raw, err := json.Marshal(at.Panel.FieldConfig.Overrides)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for level, name := range []string{"none", "LOW", "MEDIUM", "HIGH", "CRITICAL"} {
+				if !strings.Contains(string(raw), fmt.Sprintf(`"%d":{"index":%d,"text":%q}`, level, level, name)) {
+					t.Errorf("%s, %s: severity %d is not shown as %s in %s", b.UID, *at.Panel.Title, level, name, raw)
+				}
+			}
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d tables with levels, want 3", n)
 	}
 }

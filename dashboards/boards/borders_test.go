@@ -3,6 +3,7 @@ package boards
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,5 +120,65 @@ func TestOtherLanguages(t *testing.T) {
 		if got := run(t, conn, s).number(0, "rate"); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// What a reviewer dismissed counts on the board no more than in the rates: among the rules and the flagged ones.
+func TestDismissedIsNotShown(t *testing.T) {
+	conn, _, e := filledEngine(t)
+	sql, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(time.Second)
+	ask := func(name string) frame {
+		s, err := expand.Statement(sql[name], expand.View{From: now.Add(-24 * time.Hour), To: now, Variables: choices()["all"]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return run(t, conn, s)
+	}
+	rules := func() (n float64) {
+		f := ask("bias_rules")
+		return f.number(f.find(t, map[string]any{"rule": "charter.sex.rule"}), "interactions")
+	}
+	before := rules()
+	const review = `INSERT INTO audit_current SELECT * REPLACE (2 AS version, 1 AS human_reviewed, transform(offset, [0, 3, 6], ['dismissed', 'dismissed', 'confirmed'], '') AS review)
+		FROM audit_current FINAL WHERE offset IN (0, 3, 6, 9)`
+	if err := writer(t, e).Exec(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	if got := rules(); got != before-2 {
+		t.Errorf("%v interactions after 2 of %v were dismissed", got, before)
+	}
+	f := ask("latest_flagged")
+	var said []string
+	for i := range min(3, len(f.rows)) {
+		said = append(said, f.value(i, "reviewed").(string)+" "+f.value(i, "decision").(string))
+	}
+	if got := strings.Join(said, ", "); got != "yes confirmed, yes unsure, no " {
+		t.Errorf("the newest flagged are %q", got)
+	}
+}
+
+// A breach leads to the board that shows its kind.
+func TestBreachesLeadToTheirBoard(t *testing.T) {
+	conn, _, e := filledEngine(t)
+	sql, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const safety = `INSERT INTO breaches SELECT * REPLACE (2 AS version, 'safety.self_harm' AS kind) FROM breaches FINAL WHERE tier = 'policy'`
+	if err := writer(t, e).Exec(t.Context(), safety); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(time.Second)
+	s, err := expand.Statement(sql["breach_history"], expand.View{From: now.Add(-24 * time.Hour), To: now, Variables: choices()["all"]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := run(t, conn, s)
+	for kind, board := range map[string]string{"any bias": "evenhand-bias-rates", "charter.age": "evenhand-bias-rates", "safety.self_harm": "evenhand-safety"} {
+		f.find(t, map[string]any{"kind": kind, "board": board})
 	}
 }

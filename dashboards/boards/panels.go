@@ -1,11 +1,15 @@
 package boards
 
 import (
+	"strconv"
+
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/table"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+
+	"github.com/evenhand/evenhand/audit"
 )
 
 // property is one setting of an override.
@@ -101,6 +105,15 @@ func matrix(title, about, sql, row, column string) *table.PanelBuilder {
 // linked makes a column's cells lead to url.
 func linked(title, url string) []property {
 	return []property{{Id: "links", Value: []any{map[string]any{"title": title, "url": url, "targetBlank": true}}}}
+}
+
+// severities shows levels of severity by name; columns go on sorting by level.
+func severities() []property {
+	names := map[string]any{"0": map[string]any{"text": "none", "index": 0}}
+	for i, s := range audit.Severities {
+		names[strconv.Itoa(i+1)] = map[string]any{"text": string(s), "index": i + 1}
+	}
+	return []property{{Id: "mappings", Value: []any{map[string]any{"type": "value", "options": names}}}}
 }
 
 func hidden() []property { return []property{{Id: "custom.hidden", Value: true}} }

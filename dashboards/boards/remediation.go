@@ -22,11 +22,12 @@ func remediation(sql statements) *builder {
 	return with(d, cells("Trouble with tickets", "By class of error", sql["ticket_errors"]).Span(24).Height(6))
 }
 
-// breaches is a table of breaches whose cells lead to the ticket and to the rates of the window.
+// breaches is a table of breaches whose cells lead to the ticket and to the window on the board that shows the kind.
 func breaches(title, about, sql string) *table.PanelBuilder {
-	const ratesLink = "/d/evenhand-bias-rates?var-tenant=${__data.fields.tenant:percentencode}&var-domain=${__data.fields.domain:percentencode}&from=${__data.fields.from_ms}&to=${__data.fields.to_ms}"
+	const ratesLink = "/d/${__data.fields.board}?var-tenant=${__data.fields.tenant:percentencode}&var-domain=${__data.fields.domain:percentencode}&from=${__data.fields.from_ms}&to=${__data.fields.to_ms}"
 	return rates(title, about, sql).Span(24).
+		OverrideByName("severity", severities()).
 		OverrideByName("ticket", linked("Ticket", "${__data.fields.ticket_url}")).
 		OverrideByName("kind", linked("Rates in this window", ratesLink)).
-		OverrideByRegexp("/^(ticket_url|from_ms|to_ms)$/", hidden())
+		OverrideByRegexp("/^(ticket_url|from_ms|to_ms|board)$/", hidden())
 }

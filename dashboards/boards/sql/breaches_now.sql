@@ -6,7 +6,7 @@ SELECT
     if(empty(b.event_ids), '', toString(b.event_ids[1])) AS example,
     t.remote_key AS ticket, t.url AS ticket_url,
     toString(1000 * toInt64(toUnixTimestamp(b.window_from))) AS from_ms, toString(1000 * toInt64(toUnixTimestamp(b.window_to))) AS to_ms,
-    toString(b.breach_id) AS breach
+    toString(b.breach_id) AS breach, if(b.kind = '' OR startsWith(b.kind, 'charter.'), 'evenhand-bias-rates', 'evenhand-safety') AS board
 FROM
 (
     SELECT *
