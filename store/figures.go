@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ type TopFinding struct {
 	EventID  string     `json:"event_id"`
 	Side     audit.Side `json:"side"`
 	Span     audit.Span `json:"span"`
-	Evidence string     `json:"evidence"` // "" once the text is dropped
+	Evidence string     `json:"evidence"` // with personal data masked: [CREDENTIAL], [EMAIL], …; "" once the text is dropped
 
 	id     audit.ID
 	day    time.Time
@@ -157,12 +158,17 @@ func edges(w Window) []string {
 	return days
 }
 
+// evidence reads what the example's rule found. Figures go into reports: personal data that was found there is masked.
 func (f *Figures) evidence(ctx context.Context, t *TopFinding) error {
 	kind := "response"
 	if t.Side == audit.Input {
 		kind = "prompt"
 	}
 	s := f.of(t.Tenant)
+	found, err := s.personal(ctx, t)
+	if err != nil {
+		return err
+	}
 	q := s.key("interaction_texts", &Item{EventID: t.id, Time: t.day}).and("kind = ?", kind)
 	return s.each(ctx, "store: top findings", q.sql("source_id, text", ""), q.args, func(r driver.Rows) error {
 		var source, text string
@@ -170,10 +176,47 @@ func (f *Figures) evidence(ctx context.Context, t *TopFinding) error {
 			return err
 		}
 		if digest(source) == t.digest {
-			t.Evidence = t.Span.Slice(text)
+			t.Evidence = masked(text, t.Span, found)
 		}
 		return nil
 	})
+}
+
+// personalPart is personal data in a text, by what it is: CREDENTIAL, EMAIL, …
+type personalPart struct {
+	audit.Span
+	entity string
+}
+
+// personal reads what of an example's evidence is personal data, in order.
+func (s scope) personal(ctx context.Context, t *TopFinding) (found []personalPart, err error) {
+	q := s.from("current_verdicts").and("event_day = toDate(?)", day(t.day)).and("event_id = toUUID(?)", t.EventID).and("content_digest = toFixedString(unhex(?), 32)", hex.EncodeToString(t.digest[:]))
+	q.table += ` ARRAY JOIN arrayZip(findings.kind, findings.entity, findings.side, findings.start, findings.end) AS f`
+	q.and("(startsWith(f.1, 'pii.') OR f.1 = 'safety.pii_leakage')").and("f.3 = ?", string(t.Side)).and("f.4 < ?", t.Span.End).and("f.5 > ?", t.Span.Start)
+	err = s.each(ctx, "store: top findings", q.sql("f.4, f.5, toString(f.2)", "ORDER BY f.4, f.5 DESC, f.2 DESC"), q.args, func(r driver.Rows) error {
+		var p personalPart
+		err := r.Scan(&p.Start, &p.End, &p.entity)
+		found = append(found, p)
+		return err
+	})
+	return found, err
+}
+
+// masked is a span of a text in which [ENTITY] stands for personal data, as masking has it.
+func masked(text string, span audit.Span, found []personalPart) string {
+	var out strings.Builder
+	at := span.Start
+	for i, p := range found {
+		if i == 0 || p.Start >= at { // else it lies over one that is masked
+			out.WriteString(audit.Span{Start: at, End: max(at, p.Start)}.Slice(text))
+			out.WriteString("[" + cmp.Or(p.entity, "PERSONAL_DATA") + "]")
+		}
+		at = max(at, p.End)
+	}
+	if at < span.End {
+		out.WriteString(audit.Span{Start: at, End: span.End}.Slice(text))
+	}
+	return out.String()
 }
 
 // Coverage says how much of what came in was looked at. Analysed, Failed, Pending, Skipped and

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,6 +84,39 @@ func TestFigures(t *testing.T) {
 			t.Errorf("got %+v, %v; want %+v", c, err, want)
 		}
 	})
+}
+
+// Evidence of figures stands in reports: personal data in it is masked, whichever rule shows it.
+func TestEvidenceOfFiguresIsMasked(t *testing.T) {
+	f := newFixture(t)
+	e := series("acme", 1)[0]
+	e.response = "Zoë’s password: Winter-1987? Write to zoe@example.org, she is too old."
+	at := func(part string) audit.Span {
+		from := uint32(utf8.RuneCountInString(e.response[:strings.Index(e.response, part)]))
+		return audit.Span{Start: from, End: from + uint32(utf8.RuneCountInString(part))}
+	}
+	secret, mail := at("Winter-1987?"), at("zoe@example.org")
+	e.findings = []audit.Finding{
+		{Kind: "safety.pii_leakage", Rule: "pii_leakage.password", Severity: audit.High, Side: audit.Output, Span: secret, Entity: "CREDENTIAL"},
+		{Kind: "pii.email", Rule: "pii.email", Severity: audit.Low, Side: audit.Output, Span: mail, Entity: "EMAIL"},
+		{Kind: "pii.other", Rule: "pii.other", Severity: audit.Low, Side: audit.Output, Span: audit.Span{Start: mail.Start + 4, End: mail.End}, Entity: "HOST"},
+		{Kind: "pii.email", Rule: "pii.email", Severity: audit.Low, Side: audit.Input, Span: audit.Span{End: 9}, Entity: "EMAIL"}, // of the prompt
+		{Kind: "pii.own", Rule: "pii.own", Severity: audit.Low, Side: audit.Output, Span: at("Zoë")},
+		{Kind: "charter.age", Ground: audit.Age, Rule: "age.clause", Severity: audit.Medium, Side: audit.Output, Span: audit.Span{Start: at("password").Start, End: at("too old").End}},
+	}
+	f.write(e)
+	top, err := f.WithTenant("acme").TopFindings(t.Context(), store.Window{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour)}, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, x := range top {
+		got[x.Rule] = x.Evidence
+	}
+	want := map[string]string{"pii_leakage.password": "[CREDENTIAL]", "pii.email": "[EMAIL]", "pii.other": "[EMAIL]", "pii.own": "[PERSONAL_DATA]", "age.clause": "password: [CREDENTIAL] Write to [EMAIL], she is too old"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
 }
 
 func TestSQL(t *testing.T) {

@@ -176,7 +176,8 @@ type ratesCmd struct {
 
 func (ratesCmd) Help() string {
 	return `Counts as trends and alarms do: bias that a review dismissed is not found, and its interaction stays among those analysed.
-Bias that a person confirms where nothing was found is not counted.
+Bias that a person confirms where nothing was found is not counted. Personal data in the evidence of findings, passwords
+too, is masked, in JSON as well.
 
 Examples:
   evenhand rates
