@@ -98,6 +98,37 @@ func Clip(text string, n int) string {
 	return text[:n]
 }
 
+// What of a name that the sender chose is told: more of it, or more digits, is a text, an account or a telephone.
+const (
+	maxNameBytes  = 40
+	maxNameDigits = 6
+)
+
+// Shown gives a name that the sender chose in a form fit for messages and logs. Where names belong may stand texts and
+// personal data, so only what looks like a name is told: a letter or _, then letters, digits, _ . and -, at most 40 of
+// them and 6 digits. Of others it says how many characters they have.
+func Shown(name string) string {
+	digits := 0
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_':
+		case i > 0 && '0' <= c && c <= '9':
+			digits++
+		case i > 0 && (c == '.' || c == '-'):
+		default:
+			return unnamed(name)
+		}
+	}
+	if name == "" || len(name) > maxNameBytes || digits > maxNameDigits {
+		return unnamed(name)
+	}
+	return name
+}
+
+func unnamed(name string) string {
+	return "(a name of " + strconv.Itoa(utf8.RuneCountInString(name)) + " characters)"
+}
+
 // Day is the UTC day of the event, the one that keys and partitions are made of.
 func (in *Interaction) Day() time.Time { return in.Time.Truncate(24 * time.Hour) }
 

@@ -64,7 +64,8 @@ func (st *state) membersOf(o *fastjson.Object, field string) (ms []member, base 
 	slices.SortFunc(ms, func(a, b member) int { return bytes.Compare(a.key, b.key) })
 	for i := 1; i < len(ms); i++ {
 		if bytes.Equal(ms[i-1].key, ms[i].key) {
-			st.fault(field, DuplicateKey, "holds an object that has the name "+shown(ms[i].key)+" twice")
+			st.fault(field, DuplicateKey, "holds an object that has a name twice") // names down here are the sender's: texts, people
+			break
 		}
 	}
 	return ms, base

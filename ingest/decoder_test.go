@@ -296,6 +296,19 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	if strings.Contains(rej.Detail, "SECRET") {
 		t.Errorf("detail holds the event's text: %s", rej.Detail)
 	}
+	for event, want := range map[string]string{ // keys are texts as often as not
+		`{"tenant_id":"acme","response":{"SECRET sentence":1,"SECRET sentence":2,"SECRET":3,"SECRET":4}}`: "response: holds an object that has a name twice",
+		`{"metadata":{"SECRET":[{"SECRET":1,"SECRET":2}]}}`:                                               "metadata: holds an object that has a name twice",
+		`{"SECRET sentence":1}`:               "(a name of 15 characters): is not a field of the event; put your own fields under metadata",
+		`{"mary.SECRET@example.com":1}`:       "(a name of 23 characters): is not a field of the event; put your own fields under metadata",
+		`{"response ":"SECRET"}`:              "(a name of 9 characters): is not a field of the event; put your own fields under metadata (did you mean response?)",
+		`{"template":{"SECRET of Zürich":1}}`: "template.(a name of 16 characters): is not a field of template, which has id and version; put your own fields under metadata",
+		`{"specversion":"1.0","SECRET words":1,"type":"t","source":"s","id":"i","data":{}}`: "(a name of 12 characters): is no name of an attribute, which has lower-case letters and digits; fields of the event stand in data",
+	} {
+		if _, rej := decodeString(event); rej == nil || rej.Detail != want {
+			t.Errorf("%s: %+v, want %s", event, rej, want)
+		}
+	}
 	many := map[string]int{}
 	for i := range 200 {
 		many[fmt.Sprintf("field_%d", i)] = i

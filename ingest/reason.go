@@ -42,7 +42,7 @@ func (f Fault) String() string {
 const (
 	maxFaults = 50   // kept of one event
 	maxDetail = 1024 // bytes of Rejected.Detail
-	maxName   = 64   // bytes shown of a name that the sender chose
+	maxName   = 64   // bytes of a name that may be a mistyped one
 )
 
 // detail joins faults for Rejected.Detail, bounded.

@@ -2,21 +2,14 @@ package ingest
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/evenhand/evenhand/audit"
 )
 
 func shown(key []byte) string { return Shown(string(key)) }
 
-// Shown gives a name that the sender chose in a form fit for messages: quoted where needed, bounded.
-func Shown(key string) string {
-	s := audit.Clip(key, maxName)
-	if q := strconv.Quote(s); q != `"`+s+`"` || s == "" {
-		return q
-	}
-	return s
-}
+// Shown gives a name that the sender chose in a form fit for messages; see [audit.Shown].
+func Shown(key string) string { return audit.Shown(key) }
 
 // unknown says what to do about a field that the event does not have.
 func (st *state) unknown(key []byte) string {

@@ -96,11 +96,3 @@ func filled(b []byte) []byte {
 	}
 	return b
 }
-
-// clip bounds a name that the sender chose.
-func clip(s string) string {
-	if len(s) > 64 {
-		s = s[:64]
-	}
-	return strings.ToValidUTF8(s, "?")
-}

@@ -42,7 +42,7 @@ type Event struct {
 type Field struct{ Name, Value string }
 
 func (e *Event) fault(attribute, code, message string) {
-	e.faults = append(e.faults, Fault{e.prefix + clip(attribute), code, message})
+	e.faults = append(e.faults, Fault{e.prefix + audit.Shown(attribute), code, message})
 }
 
 // set takes one attribute. Names are lower-case letters and digits (spec.md, Attribute Naming Convention); values hold

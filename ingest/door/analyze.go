@@ -106,7 +106,7 @@ func (s *server) analyzed(r *http.Request, body []byte) (*audit.Interaction, *fa
 	var domain audit.Domain
 	for name := range r.URL.Query() {
 		if name != "domain" {
-			faults = append(faults, ingest.Fault{Field: "?" + name[:min(len(name), 64)], Code: ingest.UnknownField, Message: "is not known; there is ?domain"})
+			faults = append(faults, ingest.Fault{Field: "?" + ingest.Shown(name), Code: ingest.UnknownField, Message: "is not known; there is ?domain"})
 		}
 	}
 	if d := r.URL.Query().Get("domain"); d != "" {
