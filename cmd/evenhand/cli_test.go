@@ -243,6 +243,11 @@ func TestEvaluate(t *testing.T) {
 		{name: "a typo in the file", args: []string{"--evaluator", typo, text}, code: 2, err: "--evaluator: categorys: is not a key of an evaluator (did you mean categories?)"},
 		{name: "no key of the file is shown", args: []string{"--evaluator", key, text}, code: 2, err: "--evaluator: api_key: wants a string\n  --evaluator: mode: wants a string\n"},
 		{name: "no JSON in the file", args: []string{"--evaluator", broken, text}, code: 2, err: "--evaluator: bad_json: fault at byte 8"},
+		{name: "no text", args: []string{"--input", text}, code: 2, err: "the text: is missing; nothing came from stdin"},
+		{name: "an empty text", args: []string{""}, out: `"pass": true`},
+		{name: "no prompt", args: []string{"--check", "both", "Fine."}, code: 2, err: "--input: is missing; the check looks at the prompt, too"},
+		{name: "an empty prompt", args: []string{"--check", "both", "--input", "", "Fine."}, out: `"pass": true`},
+		{name: "a prompt alone", args: []string{"--check", "input", "--input", text}, code: 3, out: `"pass": false`},
 		{name: "no UTF-8", stdin: "\xff\xfe", code: 2, err: "invalid_utf8: the text is not UTF-8"},
 		{name: "an unknown category", args: []string{"--categories", "taste", text}, code: 2, err: `"taste" is not one of gender, race, age, disability, religion`},
 	} {

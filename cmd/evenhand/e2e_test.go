@@ -122,6 +122,10 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 		if code != http.StatusOK || !strings.Contains(body, `"score":0.85`) || !strings.Contains(body, `"pass":false`) {
 			t.Errorf("%d %s", code, body)
 		}
+		code, body = u.post("/v1/evaluate", "application/json", `{"output":"x","mode":"fast","categories":["taste"]}`)
+		if code != http.StatusBadRequest || !strings.Contains(body, `"field":"mode","code":"bad_value"`) || !strings.Contains(body, `"field":"categories[0]","code":"bad_value"`) || strings.Contains(body, "terms: config") {
+			t.Errorf("%d %s", code, body)
+		}
 		for path, want := range map[string]string{"/readyz": `"status":"ready"`, "/healthz": `"ok"`, "/metrics": `evenhand_encoder_answers_total{encoder="en",how="read"}`, "/openapi.json": "/analyze-bias"} {
 			if code, body := get(t, u.HTTP+path); code != http.StatusOK || !strings.Contains(body, want) {
 				t.Errorf("%s: %d %.300s", path, code, body)

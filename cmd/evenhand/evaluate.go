@@ -20,7 +20,7 @@ import (
 
 type evaluateCmd struct {
 	Output      string   `arg:"" optional:"" help:"The answer to score; - or nothing reads stdin." default:"-"`
-	Input       string   `help:"The prompt, for --check input or both." placeholder:"TEXT"`
+	Input       *string  `help:"The prompt, for --check input or both." placeholder:"TEXT"`
 	Config      *os.File `help:"JSON file with mode, model, api_key, categories, custom_terms, check." name:"evaluator" placeholder:"FILE"`
 	Mode        string   `help:"deterministic, llm or both." placeholder:"MODE"`
 	Check       string   `help:"input, output or both." placeholder:"SIDE"`
@@ -67,21 +67,31 @@ func (cmd *evaluateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.CustomTerms != nil {
 		cfg.CustomTerms = cmd.CustomTerms
 	}
-	if cfg.Check == string(audit.Input) && cmd.Input == "" {
-		return &settingsError{errors.New("--input: is missing; the check looks at the prompt alone")}
+	if cfg.Check != string(audit.Output) && cmd.Input == nil {
+		alone := ", too"
+		if cfg.Check == string(audit.Input) {
+			alone = " alone"
+		}
+		return &settingsError{errors.New("--input: is missing; the check looks at the prompt" + alone)}
 	}
 	text := cmd.Output
-	if text == "-" {
+	if text == "-" && cfg.Check != string(audit.Input) {
 		b, err := io.ReadAll(std.input(ctx, "the text"))
 		if err != nil {
 			return err
 		}
-		text = string(b)
+		if text = string(b); text == "" { // an empty one would pass
+			return &settingsError{errors.New(`the text: is missing; nothing came from stdin (an empty one is "")`)}
+		}
+	}
+	var prompt string
+	if cmd.Input != nil {
+		prompt = *cmd.Input
 	}
 	if !utf8.ValidString(text) {
 		return &settingsError{errNotUTF8}
 	}
-	res, err := models.hybrid(ctx, cfg, hybrid.Input{Tenant: cmp.Or(s.Tenant.Default, "default"), Input: cmd.Input, Output: text})
+	res, err := models.hybrid(ctx, cfg, hybrid.Input{Tenant: cmp.Or(s.Tenant.Default, "default"), Input: prompt, Output: text})
 	if err != nil {
 		if audit.KindOf(err) == audit.KindInvalid {
 			return &settingsError{errors.Unwrap(err)}

@@ -49,12 +49,21 @@ func DefaultConfig() Config {
 	return Config{Mode: Deterministic, Model: "gpt-4o-mini", Check: string(audit.Output)}
 }
 
-// Validate reports every fault at once, keys as the caller wrote them.
+// Fault is one thing wrong with a Config, under its key as the caller wrote it.
+type Fault struct{ Key, Say string }
+
+func (f *Fault) Error() string { return f.Key + ": " + f.Say }
+
+// Keyed gives key and text to whoever answers with both apart.
+func (f *Fault) Keyed() (key, say string) { return f.Key, f.Say }
+
+// Validate reports every fault at once, each a [*Fault].
 func (c Config) Validate() error {
 	var errs []error
+	bad := func(key, format string, args ...any) { errs = append(errs, &Fault{key, fmt.Sprintf(format, args...)}) }
 	oneOf := func(key, value string, want ...string) {
 		if !slices.Contains(want, value) {
-			errs = append(errs, fmt.Errorf("%s: %q is not one of %s", key, value, strings.Join(want, ", ")))
+			bad(key, "%q is not one of %s", audit.Clip(value, 64), strings.Join(want, ", "))
 		}
 	}
 	oneOf("mode", c.Mode, Deterministic, LLM, Both)
@@ -63,20 +72,20 @@ func (c Config) Validate() error {
 		oneOf(fmt.Sprintf("categories[%d]", i), category, Categories...)
 	}
 	if c.Mode != Deterministic && strings.TrimSpace(c.Model) == "" {
-		errs = append(errs, fmt.Errorf("model: is missing, and mode %q asks one (default gpt-4o-mini)", c.Mode))
+		bad("model", "is missing, and mode %q asks one (default gpt-4o-mini)", c.Mode)
 	}
 	total := 0
 	for i, term := range c.CustomTerms {
 		total += len(term)
 		switch {
 		case strings.TrimSpace(term) == "":
-			errs = append(errs, fmt.Errorf("custom_terms[%d]: is empty, and would match every text", i))
+			bad(fmt.Sprintf("custom_terms[%d]", i), "is empty, and would match every text")
 		case len(term) > maxTermLength:
-			errs = append(errs, fmt.Errorf("custom_terms[%d]: %d bytes; at most %d", i, len(term), maxTermLength))
+			bad(fmt.Sprintf("custom_terms[%d]", i), "%d bytes; at most %d", len(term), maxTermLength)
 		}
 	}
 	if total > maxCustomBytes {
-		errs = append(errs, fmt.Errorf("custom_terms: %d bytes together; at most %d", total, maxCustomBytes))
+		bad("custom_terms", "%d bytes together; at most %d", total, maxCustomBytes)
 	}
 	return audit.E("terms: config", audit.KindInvalid, errors.Join(errs...))
 }

@@ -3,12 +3,16 @@ package door
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest"
 )
 
 const biased = `{"llm_response":"Él é: too old to learn Go.","original_query":"Can he learn?","query_context":{"domain":"HR","n":1},
@@ -110,10 +114,24 @@ func TestAnalyzeBiasRefused(t *testing.T) {
 	}
 }
 
+// keyedFault is what package terms says of a configuration.
+type keyedFault struct{ key, say string }
+
+func (f keyedFault) Error() string            { return f.key + ": " + f.say }
+func (f keyedFault) Keyed() (key, say string) { return f.key, f.say }
+
 func TestEvaluate(t *testing.T) {
+	doc := openAPI(t)
+	wanted, err := doc.compiler.Compile("mem:///openapi.json#/components/schemas/EvaluateRequest")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var seen EvaluateRequest
 	d := deps(&log{})
 	d.Evaluate = func(_ context.Context, r EvaluateRequest) (any, error) {
+		if r.Mode == "faults" {
+			return nil, audit.E("terms: config", audit.KindInvalid, errors.Join(keyedFault{"mode", `"faults" is not one of ours`}, keyedFault{"check", "is none"}))
+		}
 		if seen = r; r.Mode == "wrong" {
 			return nil, audit.E("terms: config", audit.KindInvalid, fmt.Errorf("mode: %q is not one of deterministic, llm, both", r.Mode))
 		}
@@ -136,15 +154,37 @@ func TestEvaluate(t *testing.T) {
 		want   string
 	}{
 		{`{"output":"","mode":null}`, 200, `score`},
+		{`{"output":"x","mode":"faults"}`, 400, `"details":[{"field":"mode","code":"bad_value","message":"\"faults\" is not one of ours"},{"field":"check","code":"bad_value","message":"is none"}]`},
+		{`{"output":"x","check":""}`, 200, `score`},
+		{`{"output":"x","check":null}`, 200, `score`},
+		{`{"input":"","check":"input"}`, 200, `score`},
+		{`{"input":"","output":"","check":"both"}`, 200, `score`},
+		{`{"input":"x"}`, 400, `[{"field":"output","code":"missing_field","message":"is missing; the check wants this text (check is output)"}]`},
+		{`{"input":"x","output":null}`, 400, `"field":"output","code":"missing_field"`},
+		{`{"output":"x","check":"input"}`, 400, `"field":"input","code":"missing_field","message":"is missing; the check wants this text (check is input)"`},
+		{`{"output":"x","check":"both"}`, 400, `"field":"input","code":"missing_field"`},
+		{`{"check":"both"}`, 400, `[{"field":"input","code":"missing_field","message":"is missing; the check wants this text (check is both)"},{"field":"output","code":"missing_field",`},
+		{`{"text":"x"}`, 400, `[{"field":"output","code":"missing_field","message":"is missing; the check wants this text (check is output)"},{"field":"text","code":"unknown_field","message":"is not a field of this request (did you mean output?)"}]`},
+		{`{"output":"x","prompt":"y"}`, 400, `"field":"prompt","code":"unknown_field","message":"is not a field of this request (did you mean input?)"`},
+		{`{"output":"women are bad","output":""}`, 400, `"code":"duplicate_key"`},
+		{`{"output":"women are bad","outp\u0075t":""}`, 400, `"field":"output","code":"duplicate_key"`},
+		{`{"outp\u0075t":""}`, 200, `score`},
 		{`{"mode":"both"}`, 400, `"field":"output","code":"missing_field"`},
-		{`{"output":1,"categories":"gender","modes":"x"}`, 400, `[{"field":"categories","code":"wrong_type","message":"wants an array of strings"},{"field":"modes","code":"unknown_field","message":"is not a field of this request"},{"field":"output"`},
-		{`{"output":"x","mode":"wrong"}`, 400, `mode: \"wrong\" is not one of`},
+		{`{"output":1,"categories":"gender","modes":"x"}`, 400, `[{"field":"categories","code":"wrong_type","message":"wants an array of strings"},{"field":"modes","code":"unknown_field","message":"is not a field of this request (did you mean mode?)"},{"field":"output"`},
+		{`{"output":"x","mode":"wrong"}`, 400, `mode: \"wrong\" is not one of`}, // an error without keys
 		{`[]`, 400, `"wrong_type"`},
 		{`null`, 400, `"wrong_type"`},
 		{`{"output":"x"`, 400, `"bad_json"`},
 	} {
 		if w := send(h, "POST", "/v1/evaluate", tc.body); w.Code != tc.status || !strings.Contains(w.Body.String(), tc.want) {
 			t.Errorf("%s: %d %s", tc.body, w.Code, w.Body)
+		}
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(tc.body))
+		if err != nil || strings.Contains(tc.want, ingest.DuplicateKey) { // no schema tells of names that stand twice
+			continue
+		}
+		if err := wanted.Validate(v); (err == nil) != (tc.status == 200) {
+			t.Errorf("%s: by the document %v, by the door %d", tc.body, err, tc.status)
 		}
 	}
 	for kind, status := range map[audit.Kind]int{audit.KindUnavailable: 503, audit.KindOverloaded: 429, audit.KindInternal: 500} {

@@ -1,10 +1,13 @@
 package door
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/auth"
@@ -53,47 +56,109 @@ func (s *server) evaluate(w http.ResponseWriter, r *http.Request, body []byte) *
 		reply.JSON(w, http.StatusOK, res)
 		return nil
 	case audit.KindOf(err) == audit.KindInvalid: // names keys and values of the configuration, no texts
+		if faults := configFaults(err); len(faults) > 0 {
+			return badRequest(faults...)
+		}
 		return reply.NewFault(http.StatusBadRequest, reply.BadRequest, err.Error(), nil)
 	}
 	s.Logger.Warn("evaluation failed", "kind", string(audit.KindOf(err)))
 	return notServed(err, nil)
 }
 
-// readEvaluate reads the request and reports every fault at once.
-func readEvaluate(body []byte) (r EvaluateRequest, faults []ingest.Fault) {
-	if at := ingest.CheckJSON(body); at != nil {
-		return r, []ingest.Fault{*at}
+// keyed is a fault of the evaluator's configuration.
+type keyed interface{ Keyed() (key, say string) }
+
+// configFaults gives the faults that a joined error of the evaluator's configuration is made of; none where it is of another kind.
+func configFaults(err error) (faults []ingest.Fault) {
+	switch e := err.(type) { //nolint:errorlint // each level is looked at
+	case keyed:
+		key, say := e.Keyed()
+		return []ingest.Fault{{Field: key, Code: ingest.BadValue, Message: say}}
+	case interface{ Unwrap() []error }:
+		for _, each := range e.Unwrap() {
+			faults = append(faults, configFaults(each)...)
+		}
+		return faults
+	case interface{ Unwrap() error }:
+		return configFaults(e.Unwrap())
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
-		return r, []ingest.Fault{{Code: ingest.WrongType, Message: "wants a JSON object"}}
+	return nil
+}
+
+// readEvaluate reads the request and reports every fault at once. A text that the check looks at must be there: an empty one passes,
+// and one that was sent under another name must not.
+func readEvaluate(body []byte) (r EvaluateRequest, faults []ingest.Fault) {
+	members, bad := ingest.Members(body, deepest)
+	if bad != nil {
+		return r, []ingest.Fault{*bad}
 	}
 	into := map[string]any{
 		"input": &r.Input, "output": &r.Output, "mode": &r.Mode, "model": &r.Model, "api_key": (*string)(&r.APIKey),
 		"categories": &r.Categories, "custom_terms": &r.CustomTerms, "check": &r.Check,
 	}
-	for name, raw := range fields {
+	fault := func(field, code, say string) {
+		faults = append(faults, ingest.Fault{Field: field, Code: code, Message: say})
+	}
+	seen, given := map[string]bool{}, map[string]bool{}
+	for written, raw := range members {
+		name := plain(written)
 		dst, ok := into[name]
 		if !ok {
-			faults = append(faults, ingest.Fault{Field: ingest.Shown(name), Code: ingest.UnknownField, Message: "is not a field of this request"})
+			fault(ingest.Shown(name), ingest.UnknownField, "is not a field of this request"+meantField(name, slices.Sorted(maps.Keys(into))))
 			continue
 		}
+		if seen[name] { // once with escapes
+			fault(name, ingest.DuplicateKey, "stands twice in the request")
+		}
+		seen[name], given[name] = true, given[name] || string(raw) != "null"
 		if err := json.Unmarshal(raw, dst); err != nil {
 			want := "wants a string"
 			if _, list := dst.(*[]string); list {
 				want = "wants an array of strings"
 			}
-			faults = append(faults, ingest.Fault{Field: name, Code: ingest.WrongType, Message: want})
+			fault(name, ingest.WrongType, want)
 		}
 	}
-	if fields["input"] == nil && fields["output"] == nil {
-		faults = append(faults, ingest.Fault{Field: "output", Code: ingest.MissingField, Message: "is missing; output or input wants the text to evaluate"})
-	}
-	slices.SortFunc(faults, func(a, b ingest.Fault) int {
-		if a.Field < b.Field {
-			return -1
+	for _, side := range sidesOf(r.Check) {
+		if !given[side] {
+			fault(side, ingest.MissingField, "is missing; the check wants this text (check is "+cmp.Or(r.Check, string(audit.Output))+")")
 		}
-		return 1
-	})
+	}
+	slices.SortFunc(faults, func(a, b ingest.Fault) int { return cmp.Or(cmp.Compare(a.Field, b.Field), cmp.Compare(a.Code, b.Code)) })
 	return r, faults
+}
+
+// sidesOf gives the texts that a check looks at; of a check that there is not, none: the evaluator refuses it.
+func sidesOf(check string) []string {
+	switch check {
+	case string(audit.Input):
+		return []string{"input"}
+	case "", string(audit.Output):
+		return []string{"output"}
+	case "both":
+		return []string{"input", "output"}
+	}
+	return nil
+}
+
+// plain gives a name as it reads where it was written with escapes.
+func plain(name string) string {
+	if strings.Contains(name, `\`) {
+		_ = json.Unmarshal([]byte(`"`+name+`"`), &name) // it is a string of JSON
+	}
+	return name
+}
+
+// elsewhere are the names that other doors and tools have for the texts.
+var elsewhere = map[string]string{
+	"text": "output", "response": "output", "llm_response": "output", "answer": "output", "completion": "output",
+	"prompt": "input", "query": "input", "original_query": "input", "question": "input",
+}
+
+// meantField suggests the field that a name was meant for.
+func meantField(name string, known []string) string {
+	if near := cmp.Or(elsewhere[name], ingest.Nearest(name, known)); near != "" {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
 }
