@@ -23,7 +23,7 @@ type node struct {
 	key string
 	call.Part
 	fresh  bool  // holds parts that were not told
-	told   uint8 // texts that were told; only with known
+	told   said  // texts that were told; only with known
 	known  bool  // a call was told under the key
 	offset int64 // of its first part
 	at     time.Time

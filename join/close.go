@@ -58,7 +58,7 @@ func (s *session) close(g *group) {
 // call makes the event of a node.
 func (s *session) call(g *group, n *node) {
 	if n.known {
-		if texts(&n.Part)&^n.told == 0 {
+		if !say(&n.Part).adds(n.told) {
 			s.Observer.Late("dropped")
 			return
 		}

@@ -148,6 +148,27 @@ func texts(p *call.Part) (bits uint8) {
 	return bits
 }
 
+// said is what is known of texts without their words.
+type said struct {
+	texts uint8
+	size  int  // of the answers, in bytes
+	final bool // the answers are not only so far
+}
+
+func say(p *call.Part) said {
+	return said{texts(p), p.Said(), len(p.Answers) > 0 && !p.SoFar}
+}
+
+// adds tells whether s says more than was told: a text that was not there, more of an answer on its way, or the end of one.
+func (s said) adds(told said) bool {
+	return s.texts&^told.texts != 0 || s.texts&answer != 0 && !told.final && (s.final || s.size > told.size)
+}
+
+// and is what was told once s was, too.
+func (s said) and(more said) said {
+	return said{s.texts | more.texts, max(s.size, more.size), s.final || more.final}
+}
+
 type nobody struct{}
 
 func (nobody) Part(string, string)        {}

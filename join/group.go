@@ -1,11 +1,13 @@
 package join
 
 import (
+	"bytes"
 	"container/list"
 	"hash/maphash"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest/call"
 	"github.com/evenhand/evenhand/sources"
 )
 
@@ -14,9 +16,10 @@ type groupID struct{ tenant, group string }
 
 // held is a part that waits, as the log has it.
 type held struct {
-	offset int64
+	offset int64     // of a folded one the first
 	at     time.Time // the broker's
 	value  []byte
+	soFar  bool           // an answer on its way
 	past   []audit.Header // of a dead letter that is sent again; nil for others
 }
 
@@ -31,10 +34,12 @@ type group struct {
 	id    groupID
 	p     *partition
 	parts []held
+	upto  int64 // the offset of its last part
 	bytes int64
 	sums  map[uint64]struct{}
 	past  *past // nil unless it was told before
 	calls bool  // that it tells any, once it is closed
+	grows bool  // has parts of an answer on its way
 	// When its first and its last part came, by the broker's clock and by ours. Each is compared with its own
 	// clock only: they may differ.
 	begun, last   time.Time
@@ -55,13 +60,53 @@ func (g *group) add(r *sources.Record, at time.Time) bool {
 		g.begun, g.began = r.Time, at
 	}
 	g.sums[sum] = struct{}{}
-	g.last, g.lastAt = r.Time, at
+	g.last, g.lastAt, g.upto = r.Time, at, r.Offset
 	value := make([]byte, len(r.Value)) // a record holds the memory of its whole fetch
 	copy(value, r.Value)
-	g.parts = append(g.parts, held{r.Offset, r.Time, value, replayed(r.Headers)})
-	g.bytes += int64(len(value)) + partCost
+	h := held{r.Offset, r.Time, value, bytes.Contains(value, soFarMark), replayed(r.Headers)}
+	g.grows = g.grows || h.soFar
+	g.bytes += partCost
+	if n := len(g.parts); n > 0 {
+		was := len(g.parts[n-1].value)
+		if g.parts[n-1].fold(&h) {
+			g.bytes += int64(len(g.parts[n-1].value) - was)
+			return true
+		}
+	}
+	g.parts = append(g.parts, h)
+	g.bytes += int64(len(value))
 	return true
 }
 
+// soFarMark stands in each part of an answer on its way. What else has it waits longer and no more.
+var soFarMark = []byte(`"so_far":true`)
+
+// fold puts next into h where both tell of the same answer on its way: each tells all of it up to there, so that a stream of an hour
+// would else take the square of its length.
+func (h *held) fold(next *held) bool {
+	if !h.soFar || !next.soFar || h.past != nil || next.past != nil {
+		return false
+	}
+	a, err := decode(h.value)
+	b, err2 := decode(next.value)
+	if err != nil || err2 != nil || !a.SoFar || !b.SoFar || a.Key != b.Key || a.Kind != b.Kind {
+		return false
+	}
+	merged := call.Merge(a, b)
+	value, err := encode(&merged)
+	if err != nil { // it was read from JSON
+		return false
+	}
+	h.value = value
+	return true
+}
+
+// longest is how long the group is open at most.
+func (g *group) longest() time.Duration {
+	if g.grows {
+		return growing
+	}
+	return longest
+}
+
 func (g *group) first() int64 { return g.parts[0].offset }
-func (g *group) upto() int64  { return g.parts[len(g.parts)-1].offset }

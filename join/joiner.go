@@ -28,7 +28,8 @@ import (
 
 // Config is what an operator may set. Start from DefaultConfig.
 type Config struct {
-	// Window is how long a group waits after its last part. Default 30s; 1s..60s. After 60 s it waits no longer, whatever comes.
+	// Window is how long a group waits after its last part. Default 30s; 1s..60s. After 60 s it waits no longer, whatever comes;
+	// after 15 minutes where its answer still grows.
 	Window time.Duration
 	// Groups and MemoryBytes bound the groups that wait, of all partitions together. Default 20,000 and 64 MiB.
 	Groups      int
@@ -42,6 +43,7 @@ func DefaultConfig() Config {
 
 const (
 	longest  = time.Minute      // that a group is open
+	growing  = 15 * time.Minute // the same, of a group whose answer is told while it comes
 	memory   = 10 * time.Minute // that a told group is remembered
 	firstTry = 100 * time.Millisecond
 )

@@ -87,7 +87,7 @@ func marksOf(groups []*group) (all []*mark) {
 	const most = 100_000 // bytes of names: six times as many when all are escaped
 	last, size := map[int]*mark{}, map[int]int{}
 	for _, g := range groups {
-		if !g.calls || g.first() == g.upto() {
+		if !g.calls || g.first() == g.upto {
 			continue // nothing was told, or one part, whole
 		}
 		n := len(g.id.tenant) + len(g.id.group) + 48
@@ -98,7 +98,7 @@ func marksOf(groups []*group) (all []*mark) {
 			all = append(all, m)
 		}
 		size[g.p.id] += n
-		m.Told = append(m.Told, toldGroup{g.id.tenant, g.id.group, g.upto()})
+		m.Told = append(m.Told, toldGroup{g.id.tenant, g.id.group, g.upto})
 	}
 	return all
 }

@@ -10,23 +10,23 @@ import (
 // past is what is remembered of a group that was told: facts, no texts.
 type past struct {
 	id    groupID
-	facts [][]byte         // its nodes, as parts
-	told  map[string]uint8 // texts told, by the call's key
-	above map[string]bool  // what stands above the told calls
-	at    time.Time        // ours, of the telling
+	facts [][]byte        // its nodes, as parts
+	told  map[string]said // texts told, by the call's key
+	above map[string]bool // what stands above the told calls
+	at    time.Time       // ours, of the telling
 	bytes int64
 	place *list.Element // in session.pasts
 }
 
 // remember makes the past of assembled nodes.
 func remember(id groupID, nodes []*node, at time.Time) *past {
-	m := &past{id: id, told: map[string]uint8{}, above: map[string]bool{}, at: at, bytes: groupCost + int64(len(id.tenant)+len(id.group))}
+	m := &past{id: id, told: map[string]said{}, above: map[string]bool{}, at: at, bytes: groupCost + int64(len(id.tenant)+len(id.group))}
 	byKey := make(map[string]*node, len(nodes))
 	for _, n := range nodes {
 		byKey[n.key] = n
 		fact := n.Part
 		if n.known || n.isCall() && !n.refused {
-			m.told[n.key] = n.told | texts(&fact)
+			m.told[n.key] = n.told.and(say(&fact))
 		}
 		fact.System, fact.Messages, fact.Answers = "", nil, nil
 		b, err := encode(&fact)
@@ -53,7 +53,7 @@ func (m *past) adds(p *call.Part) bool {
 	was, told := m.told[p.Key]
 	switch {
 	case told:
-		return texts(p)&^was != 0
+		return say(p).adds(was)
 	case p.Kind == call.Context:
 		return false
 	case p.Kind == call.Outer:

@@ -112,7 +112,7 @@ func (s *session) add(p *partition, r *sources.Record, at time.Time) {
 		return
 	}
 	g := p.open[id]
-	if g != nil && (r.Time.Sub(g.last) >= s.cfg.Window || r.Time.Sub(g.begun) >= longest) {
+	if g != nil && (r.Time.Sub(g.last) >= s.cfg.Window || r.Time.Sub(g.begun) >= g.longest()) {
 		s.close(g)
 		g = nil
 	}
@@ -164,8 +164,8 @@ func (s *session) sweep(p *partition, f fetched) {
 	caughtUp := f.Next >= f.End
 	for e := p.order.Front(); e != nil; e = e.Next() {
 		g := e.Value.(*group)
-		over := p.clock.Sub(g.last) >= s.cfg.Window || p.clock.Sub(g.begun) >= longest ||
-			caughtUp && (f.asked.Sub(g.lastAt) >= s.cfg.Window || f.asked.Sub(g.began) >= longest)
+		over := p.clock.Sub(g.last) >= s.cfg.Window || p.clock.Sub(g.begun) >= g.longest() ||
+			caughtUp && (f.asked.Sub(g.lastAt) >= s.cfg.Window || f.asked.Sub(g.began) >= g.longest())
 		if over && p.open[g.id] == g {
 			s.close(g)
 		}

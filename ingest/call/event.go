@@ -105,6 +105,9 @@ func unnoted(metadata map[string]any) map[string]any {
 	return metadata
 }
 
+// Said is how much the answers say, in bytes.
+func (p *Part) Said() int { return size(p.Answers) }
+
 // size is how much the messages say, in bytes.
 func size(ms []Message) (n int) {
 	for _, m := range ms {
