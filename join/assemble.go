@@ -115,6 +115,9 @@ func merge(ps []piece) call.Part {
 			out = fill(out, ps[i].Part)
 		}
 	}
+	if !out.SoFar {
+		out.Answers = unrepeated(out.Answers, onTheWay(ps))
+	}
 	return out
 }
 
