@@ -170,6 +170,22 @@ func TestForms(t *testing.T) {
 	}
 }
 
+// The latency of a stream is that of its end.
+func TestLatency(t *testing.T) {
+	for rest, want := range map[string]time.Duration{ // they end at 1795251195.4
+		`"response_time":1.5,"startTime":1795251115.4,"stream":true`: 80 * time.Second,
+		`"response_time":1.5,"startTime":1795251115.4`:               1500 * time.Millisecond,
+		`"response_time":1.5,"startTime":null,"stream":true`:         1500 * time.Millisecond,
+		`"response_time":1.5,"startTime":1795251200,"stream":true`:   1500 * time.Millisecond,
+		`"startTime":1,"stream":true`:                                0,
+	} {
+		parts, _, err := litellm.Read(call.Payload{Body: fmt.Appendf(nil, frame, "completion", `"messages":"hello","response":"hi",`+rest)})
+		if err != nil || parts[0].Latency.Round(time.Millisecond) != want {
+			t.Errorf("%s: %v %v", rest, parts, err)
+		}
+	}
+}
+
 // A stream whose provider told no usage was not free and did not take no tokens: nobody knows.
 func TestNobodyCounted(t *testing.T) {
 	for rest, want := range map[string]string{

@@ -91,7 +91,7 @@ func (o object) facts(p *call.Part) {
 	if end, ok := o.number("endTime"); ok && end > 0 && end < 1<<40 {
 		p.Time = time.UnixMicro(int64(math.Round(end * 1e6))).UTC()
 	}
-	if s, ok := o.number("response_time"); ok && s > 0 && s < math.MaxInt32/1000 {
+	if s := o.took(); s > 0 && s < math.MaxInt32/1000 {
 		p.Latency = time.Duration(s * float64(time.Second))
 	}
 	p.Provider = o.text("custom_llm_provider")
@@ -121,6 +121,16 @@ func (o object) facts(p *call.Part) {
 		p.TraceID = id
 	}
 	p.Session = o.text("session_id")
+}
+
+// took is how long the call took, in seconds; 0 is not known. Of a stream response_time is that of the first token.
+func (o object) took() float64 {
+	s, _ := o.number("response_time")
+	start, begun := o.number("startTime")
+	if end, ended := o.number("endTime"); begun && ended && start > 0 && string(o["stream"]) == "true" {
+		return max(s, end-start)
+	}
+	return s
 }
 
 func zero(n *int32) bool { return n == nil || *n == 0 }
