@@ -29,8 +29,9 @@ type node struct {
 	at     time.Time
 	past   []audit.Header // of a dead letter among its parts
 
-	refused bool // it cannot become an event
-	covered bool // a call of a model is beneath it
+	refused bool  // it cannot become an event
+	covered bool  // a call of a model is beneath it
+	within  *node // the call that it tells once more
 	whole   *call.Part
 }
 
@@ -67,6 +68,7 @@ func assemble(pieces []piece, past []*node) []*node {
 		}
 		n.Part = merged
 	}
+	once(nodes, at)
 	tree := lineage{nodes: at, root: root(nodes)}
 	for _, n := range nodes { // a call of a model hides what wraps it, and a wrapper the wrappers above it
 		if n.isModel() {
@@ -87,7 +89,9 @@ func assemble(pieces []piece, past []*node) []*node {
 	return nodes
 }
 
-func (n *node) isModel() bool { return n.Kind == call.Model || n.Kind == call.Content }
+func (n *node) isModel() bool {
+	return n.within == nil && (n.Kind == call.Model || n.Kind == call.Content)
+}
 
 // isCall tells whether an event is made of the node: a call of a model, texts whose call never told its facts, a
 // wrapper without any of those beneath it.

@@ -11,7 +11,7 @@ import (
 // root is the one part above all others of a group, nil when there is none or more than one.
 func root(nodes []*node) (found *node) {
 	for _, n := range nodes {
-		if n.Parent != "" || n.isModel() {
+		if n.Parent != "" || n.isModel() || n.within != nil {
 			continue
 		}
 		if found != nil {
@@ -76,7 +76,7 @@ func (l lineage) held(n *node) *call.Part {
 	}
 	for _, n := range slices.Backward(chain) {
 		var own call.Part
-		if !n.isModel() { // a call of a model wraps nothing
+		if !n.isModel() && n.within == nil { // a call of a model wraps nothing
 			own = n.Part
 			own.Metadata = maps.Clone(own.Metadata)
 		}

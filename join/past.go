@@ -25,7 +25,7 @@ func remember(id groupID, nodes []*node, at time.Time) *past {
 	for _, n := range nodes {
 		byKey[n.key] = n
 		fact := n.Part
-		if n.known || n.isCall() && !n.refused {
+		if n.known || n.within != nil || n.isCall() && !n.refused {
 			m.told[n.key] = n.told.and(say(&fact))
 		}
 		fact.System, fact.Messages, fact.Answers = "", nil, nil

@@ -65,6 +65,9 @@ type Part struct {
 	// SoFar says that the answers may not be all of it: they were seen while they came. Of two such the longer holds, and
 	// what is not so far holds above both.
 	SoFar bool `json:"so_far,omitempty"`
+	// Ends says that the part tells the end of a call whose own part has no answer: beside it, under the same parent, with the same messages.
+	// Where there is none, it is a call.
+	Ends bool `json:"ends,omitempty"`
 	// Withheld says that the client told the call without its texts: capture of content is off there.
 	Withheld bool `json:"withheld,omitempty"`
 	// Unread names what of a withheld call looks like its texts, in a form that is not read. Names of attributes, no texts.

@@ -3,8 +3,10 @@ package otlp_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evenhand/evenhand/ingest/call"
 	"github.com/evenhand/evenhand/ingest/otlp"
@@ -164,6 +166,29 @@ func TestImages(t *testing.T) {
 		var some *call.Partial
 		if !errors.As(err, &some) || some.Refused != 1 {
 			t.Errorf("%.40s: %v", text, err)
+		}
+	}
+}
+
+// Logfire tells a stream in a span without an answer and a log beside it that has one.
+func TestLogfireStream(t *testing.T) {
+	said := []any{"gen_ai.operation.name", "chat", "gen_ai.request.model", "m", "gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"a"}]}]`}
+	answer := []any{"gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"text","content":"b"}]}]`}
+	for _, tc := range []struct {
+		kv   []any
+		ends bool
+		took time.Duration
+	}{
+		{slices.Concat(said, answer, []any{"logfire.span_type", "log", "duration", 2.25}), true, 2250 * time.Millisecond},
+		{slices.Concat(said, answer, []any{"logfire.span_type", "log"}), true, 1500 * time.Millisecond},
+		{slices.Concat(said, answer, []any{"logfire.span_type", "log", "duration", 1e9}), true, 1500 * time.Millisecond},
+		{slices.Concat(said, []any{"logfire.span_type", "span"}), false, 1500 * time.Millisecond},
+		{slices.Concat(said, answer, []any{"logfire.span_type", "span"}), false, 1500 * time.Millisecond},
+		{slices.Concat(said, []any{"logfire.span_type", "log"}), false, 1500 * time.Millisecond},
+	} {
+		p := decoded(t, span(one, "", "", tc.kv...))[0]
+		if p.Kind != call.Model || p.Ends != tc.ends || p.Latency != tc.took {
+			t.Errorf("%v: %+v", tc.kv, p)
 		}
 	}
 }

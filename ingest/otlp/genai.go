@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"strings"
+	"time"
 
 	"github.com/evenhand/evenhand/ingest/call"
 )
@@ -16,6 +17,7 @@ import (
 //
 // Texts also stand where the conventions had them before, or have them not: in gen_ai.prompt and gen_ai.completion (JSON or plain text),
 // in the attribute events (a JSON list of events: Pydantic AI, Logfire), and in Google ADK's gcp.vertex.agent.llm_request and .llm_response.
+// Logfire tells a stream in two spans beside each other, the answer in one of logfire.span_type log.
 // A span with a model and such texts is a call without an operation's name, too; LangSmith's kinds of spans say otherwise.
 //
 // https://opentelemetry.io/docs/specs/semconv/gen-ai/
@@ -46,6 +48,18 @@ var genai = dialect{
 	answered: []string{"gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"},
 	cost:     []string{"gen_ai.usage.cost"},
 	finish:   []string{"gen_ai.response.finish_reasons"},
+	more:     logfireStream,
+}
+
+// logfireStream reads the log in which Logfire tells a stream's end, beside the span of the call, which has no answer.
+func logfireStream(s *span, p *call.Part) {
+	if s.text("logfire.span_type") != "log" || len(p.Answers) == 0 {
+		return
+	}
+	p.Ends = true
+	if took := s.number("duration"); took != nil && *took < maxLatency.Seconds() {
+		p.Latency = time.Duration(*took * float64(time.Second))
+	}
 }
 
 var genaiModel = []string{"gen_ai.response.model", "gen_ai.request.model"}

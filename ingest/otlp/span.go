@@ -99,7 +99,7 @@ func (f traces) part(s *tracepb.Span, scope *commonpb.InstrumentationScope, from
 	p.TraceID, p.SpanID, p.Service = p.Group, p.Key, from.service
 	if end := s.GetEndTimeUnixNano(); end > 0 {
 		p.Time = at(end)
-		if from := s.GetStartTimeUnixNano(); from > 0 && from < end && end-from < uint64(maxLatency) {
+		if from := s.GetStartTimeUnixNano(); p.Latency == 0 && from > 0 && from < end && end-from < uint64(maxLatency) {
 			p.Latency = time.Duration(end - from) //nolint:gosec // checked
 		}
 	}
