@@ -87,6 +87,8 @@ type Message struct {
 	Content json.RawMessage `json:"content,omitempty"`
 	// Calls are the tools that the model asked for, as received.
 	Calls json.RawMessage `json:"tool_calls,omitempty"`
+	// ToolCallID says which call of a tool the message answers.
+	ToolCallID string `json:"tool_call_id,omitempty"`
 	// Reasoning is what the model thought on its way to an answer, a string; prompts have none.
 	Reasoning json.RawMessage `json:"reasoning_content,omitempty"`
 	// N is the message's place where messages come one by one, from 0.

@@ -82,7 +82,7 @@ func holds(all, piece []Message) bool {
 }
 
 func same(a, b Message) bool {
-	return a.Role == b.Role && bytes.Equal(a.Content, b.Content) && bytes.Equal(a.Calls, b.Calls) && bytes.Equal(a.Reasoning, b.Reasoning)
+	return a.Role == b.Role && bytes.Equal(a.Content, b.Content) && bytes.Equal(a.Calls, b.Calls) && bytes.Equal(a.Reasoning, b.Reasoning) && a.ToolCallID == b.ToolCallID
 }
 
 // instructed tells whether the prompt has its system message already.

@@ -186,6 +186,22 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+// What a tool gave says which call it answers, in the event too.
+func TestToolCallID(t *testing.T) {
+	for _, messages := range []string{
+		`[{"role":"user","content":"hi"},{"role":"tool","tool_call_id":"call_7","content":"12C"}]`,
+		`[{"role":"user","content":"hi"},{"type":"function_call_output","call_id":"call_7","output":"12C"}]`,
+	} {
+		parts, _, err := litellm.Read(call.Payload{Body: fmt.Appendf(nil, frame, "completion", `"response":"hi","messages":`+messages)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in := decode(t, parts[0]); in.Query != "hi" || !strings.Contains(in.Messages, `"tool_call_id":"call_7"`) || strings.Count(in.Messages, "tool_call_id") != 1 {
+			t.Error(in.Query, in.Messages)
+		}
+	}
+}
+
 // A stream whose provider told no usage was not free and did not take no tokens: nobody knows.
 func TestNobodyCounted(t *testing.T) {
 	for rest, want := range map[string]string{

@@ -59,7 +59,10 @@ func messageOf(raw json.RawMessage, role string) (m call.Message, ok bool) {
 	case "function_call":
 		role = "assistant"
 	}
-	m = call.Message{Role: cmp.Or(o.text("role"), role), Calls: calls(o, raw)}
+	m = call.Message{Role: cmp.Or(o.text("role"), role), Calls: calls(o, raw), ToolCallID: o.text("tool_call_id")}
+	if o.text("type") == "function_call_output" {
+		m.ToolCallID = o.text("call_id")
+	}
 	if v := spoken(o); v != nil {
 		m.Content = content(v)
 	}

@@ -50,7 +50,7 @@ func TestTextsElsewhere(t *testing.T) {
 		{"attributes of events, JSON that was asked", `model: user="{\"x\": 1}" | assistant="[1, 2]" |`, events(event("gen_ai.user.message", "content", `{"x": 1}`), event("gen_ai.choice", "content", `[1, 2]`)), chat()},
 		{"Strands", `model: user="q" | assistant="a"[{"function":{"arguments":{"sum":9},"name":"pay"},"id":"7","type":"function"}] |`,
 			events(event("gen_ai.user.message", "content", `[{"text":"q"}]`), event("gen_ai.choice", "message", `[{"text":"a"},{"toolUse":{"toolUseId":"7","name":"pay","input":{"sum":9}}}]`, "finish_reason", "tool_use")), chat()},
-		{"Strands, a tool", `model: tool="12" | assistant="a" |`, events(event("gen_ai.tool.message", "content", `[{"toolResult":{"toolUseId":"7","content":[{"text":"12"}]}}]`), event("gen_ai.choice", "message", `[{"text":"a"}]`)), chat()},
+		{"Strands, a tool", `model: tool#7="12" | assistant="a" |`, events(event("gen_ai.tool.message", "content", `[{"toolResult":{"toolUseId":"7","content":[{"text":"12"}]}}]`), event("gen_ai.choice", "message", `[{"text":"a"}]`)), chat()},
 		{"Pydantic AI", said, "", chat("events", `[{"event.name":"gen_ai.user.message","role":"user","content":"q","gen_ai.message.index":0},{"event.name":"gen_ai.choice","index":0,"message":{"role":"assistant","content":"a"}}]`)},
 		{"OpenLLMetry before 0.20", said, "", []any{"llm.request.type", "chat", "llm.vendor", "OpenAI", "llm.prompts.0.role", "user", "llm.prompts.0.content", "q", "llm.completions.0.content", "a"}},
 		{"OpenLLMetry before 0.20, no type", said, "", []any{"llm.prompts.0.content", "q", "llm.completions.0.content", "a"}},

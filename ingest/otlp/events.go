@@ -141,7 +141,10 @@ func told(name string, body any, p *call.Part) {
 	}
 	if name != "gen_ai.choice" {
 		role := strings.TrimSuffix(strings.TrimPrefix(name, "gen_ai."), ".message")
-		p.Messages = append(p.Messages, kept(message(m, role))...)
+		if role == "tool" && m["tool_call_id"] == nil {
+			m["tool_call_id"] = m["id"]
+		}
+		p.Messages = append(p.Messages, spoken(m, role)...)
 		return
 	}
 	inner, ok := m["message"].(map[string]any)
@@ -192,7 +195,7 @@ func spanEvents(s *span, p *call.Part) {
 // body gathers the members of a message that are attributes of its event. JSON there is the text itself, unless it is parts or a message.
 func (a *attrs) body() map[string]any {
 	m := map[string]any{}
-	for _, name := range []string{"role", "content", "message", "tool_calls", "index", "finish_reason"} {
+	for _, name := range []string{"role", "content", "message", "tool_calls", "id", "index", "finish_reason"} {
 		v, raw := a.document(name)
 		if raw == "" {
 			continue

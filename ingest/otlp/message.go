@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -28,7 +29,7 @@ func messages(v any, role string) ([]call.Message, bool) {
 	switch x := v.(type) {
 	case []any:
 		if isParts(x) {
-			return kept(message(map[string]any{"content": x}, role)), true
+			return spoken(map[string]any{"content": x}, role), true
 		}
 		var all []call.Message
 		for _, e := range x {
@@ -53,19 +54,19 @@ func messages(v any, role string) ([]call.Message, bool) {
 			if m["lc"] != nil {
 				return messages(m, role)
 			}
-			return kept(message(m, role)), true
+			return spoken(m, role), true
 		}
 		if inner, ok := x["content"].(map[string]any); ok && inner["parts"] != nil { // Gemini
-			return kept(message(inner, role)), true
+			return spoken(inner, role), true
 		}
 		if by := langchainRoles[scalar(x["type"])]; by != "" && x["content"] != nil {
-			return kept(message(x, by)), true
+			return spoken(x, by), true
 		}
 		if isGeneration(scalar(x["type"])) {
 			return kept(message(map[string]any{"content": x["text"]}, role)), true
 		}
 		if x["role"] != nil { // else it may be an answer that happens to be JSON
-			return kept(message(x, role)), true
+			return spoken(x, role), true
 		}
 		if prompt := scalar(x["prompt"]); prompt != "" && len(x) <= 2 {
 			return append(system(x), call.Text(role, prompt)), len(x) == 1 || x["system"] != nil
@@ -123,6 +124,52 @@ func kept(m call.Message) []call.Message {
 	return []call.Message{m}
 }
 
+// spoken reads one message. What tools gave is a message of its own for each, of role tool, whoever is said to bring it: Pydantic AI, Anthropic and
+// Bedrock have it among the parts of the user's.
+func spoken(m map[string]any, role string) (all []call.Message) {
+	name := "content"
+	if m[name] == nil {
+		name = "parts"
+	}
+	list, _ := m[name].([]any)
+	var rest []any
+	for _, e := range list {
+		id, is := resultOf(e)
+		if !is || id == "" && cmp.Or(scalar(m["role"]), role) == "tool" {
+			rest = append(rest, e)
+			continue
+		}
+		gave := message(map[string]any{"role": "tool", "content": []any{e}, "tool_call_id": id}, role)
+		all = append(all, kept(gave)...)
+	}
+	switch {
+	case len(rest) == len(list):
+		return kept(message(m, role))
+	case len(rest) == 0:
+		return all
+	}
+	m[name] = rest
+	return append(all, kept(message(m, role))...)
+}
+
+// resultOf is the id of the call of a tool that a part answers; is tells whether it says what a tool gave.
+func resultOf(part any) (id string, is bool) {
+	m, _ := part.(map[string]any)
+	if r, ok := m["toolResult"].(map[string]any); ok { // Bedrock
+		return answersCall(r), true
+	}
+	switch m["type"] {
+	case "tool_call_response", "tool-result", "tool_result":
+		return cmp.Or(answersCall(m), scalar(m["id"])), true
+	}
+	return "", false
+}
+
+// answersCall is the id of the call of a tool that a message of role tool, or its part, answers.
+func answersCall(m map[string]any) string {
+	return cmp.Or(scalar(m["tool_call_id"]), scalar(m["toolCallId"]), scalar(m["tool_use_id"]), scalar(m["toolUseId"]))
+}
+
 // message reads one message: its content as text, or as OpenAI's parts where there is more than one text, and the tools it calls.
 func message(m map[string]any, role string) call.Message {
 	out := call.Message{Role: role}
@@ -163,6 +210,9 @@ func message(m map[string]any, role string) call.Message {
 	}
 	if s := scalar(m["reasoning_content"]); s != "" && role == "assistant" && !hidden(s) { // of answers
 		out.Reasoning = call.Text("", s).Content
+	}
+	if out.Role == "tool" {
+		out.ToolCallID = cut(answersCall(m), maxWord)
 	}
 	if len(calls) > 0 {
 		out.Calls = json.RawMessage(written(shallow(calls, jsonDeep)))

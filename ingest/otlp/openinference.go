@@ -70,7 +70,7 @@ func (a *attrs) wrapped(prefix, role string) (all []call.Message) {
 		if calls := each(m["tool_calls"], "tool_call"); calls != nil {
 			m["tool_calls"] = calls
 		}
-		all = append(all, kept(message(m, role))...)
+		all = append(all, spoken(m, role)...)
 	}
 	return all
 }

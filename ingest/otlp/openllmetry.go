@@ -57,7 +57,7 @@ func (a *attrs) indexed(prefix, role string) (all []call.Message) {
 		if calls, ok := m["tool_calls"].([]any); ok {
 			m["tool_calls"] = openAICalls(calls, "tool_call")
 		}
-		all = append(all, kept(message(m, role))...)
+		all = append(all, spoken(m, role)...)
 	}
 	return all
 }

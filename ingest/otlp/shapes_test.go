@@ -70,11 +70,19 @@ func shown(p call.Part) string {
 	}
 	for _, ms := range [][]call.Message{p.Messages, p.Answers} {
 		for _, m := range ms {
-			s.WriteString(" " + m.Role + "=" + string(m.Content) + string(m.Calls) + string(m.Reasoning))
+			s.WriteString(" " + m.Role + id(m) + "=" + string(m.Content) + string(m.Calls) + string(m.Reasoning))
 		}
 		s.WriteString(" |")
 	}
 	return s.String()
+}
+
+// id shows the call of a tool that a message answers.
+func id(m call.Message) string {
+	if m.ToolCallID == "" {
+		return ""
+	}
+	return "#" + m.ToolCallID
 }
 
 func TestTexts(t *testing.T) {
@@ -87,9 +95,16 @@ func TestTexts(t *testing.T) {
 			chat("gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"a"},{"type":"text","content":"b"}]}]`, "gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"text","content":"c"}]}]`)},
 		{"several choices", `model: | assistant="a" assistant="b" |`,
 			chat("gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"text","content":"a"}]},{"role":"assistant","parts":[{"type":"text","content":"b"}]}]`)},
-		{"a call of a tool and what it gave", `model: user="a" assistant=[{"function":{"arguments":{"x":1},"name":"f"},"id":"7","type":"function"}] tool="{\"y\":2}" | assistant="b" |`,
+		{"a call of a tool and what it gave", `model: user="a" assistant=[{"function":{"arguments":{"x":1},"name":"f"},"id":"7","type":"function"}] tool#7="{\"y\":2}" | assistant="b" |`,
 			chat("gen_ai.input.messages", `[{"role":"user","content":"a"},{"role":"assistant","parts":[{"type":"tool_call","id":"7","name":"f","arguments":{"x":1}}]},{"role":"tool","parts":[{"type":"tool_call_response","id":"7","response":{"y":2}}]}]`,
 				"gen_ai.output.messages", `[{"role":"assistant","content":"b"}]`)},
+		{"what a tool gave in the user's message", `model: user="a" tool#7="12C" tool#8="dry" user="and?" | assistant="b" |`,
+			chat("gen_ai.input.messages", `[{"role":"user","content":"a"},{"role":"user","parts":[{"type":"tool_call_response","id":"7","name":"f","result":"12C"},{"type":"tool_call_response","id":"8","response":"dry"},{"type":"text","content":"and?"}]}]`,
+				"gen_ai.output.messages", `[{"role":"assistant","content":"b"}]`)},
+		{"what a tool gave, Anthropic and by name", `model: tool#7="12C" tool#8="dry" | |`,
+			chat("gen_ai.input.messages", `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"7","content":"12C"}]},{"role":"tool","tool_call_id":"8","content":"dry"}]`)},
+		{"OpenInference, what a tool gave", `model: tool#7="12C" | |`,
+			[]any{"openinference.span.kind", "LLM", "llm.input_messages.0.message.role", "tool", "llm.input_messages.0.message.tool_call_id", "7", "llm.input_messages.0.message.content", "12C"}},
 		{"thoughts stay beside what is said", `model: | assistant=[{"reasoning":"hm","type":"reasoning"},{"text":"a","type":"text"}] |`,
 			chat("gen_ai.output.messages", `[{"role":"assistant","parts":[{"type":"reasoning","content":"hm"},{"type":"text","content":"a"}]}]`)},
 		{"bytes of files are left out", `model: user=[{"mime_type":"image/png","type":"blob"},{"text":"a","type":"text"}] | |`,
@@ -126,7 +141,7 @@ func TestTexts(t *testing.T) {
 		{"Vercel, reasoning", `model: user="a" | assistant="b""hm" |`,
 			[]any{"ai.operationId", "ai.generateText.doGenerate", "ai.prompt.messages", `[{"role":"user","content":"a"}]`, "ai.response.text", "b", "ai.response.reasoning", "hm"}},
 		{"Langfuse, a function", `context: | |`, []any{"langfuse.observation.type", "span", "langfuse.observation.input", "a", "langfuse.observation.output", "b", "user.id", "u"}},
-		{"Vercel, tools", `model: user="a" assistant=[{"function":{"arguments":{"x":1},"name":"f"},"id":"7","type":"function"}] tool="{\"y\":2}" | assistant="b"[{"function":{"arguments":"{}","name":"g"},"id":"8","type":"function"}] |`,
+		{"Vercel, tools", `model: user="a" assistant=[{"function":{"arguments":{"x":1},"name":"f"},"id":"7","type":"function"}] tool#7="{\"y\":2}" | assistant="b"[{"function":{"arguments":"{}","name":"g"},"id":"8","type":"function"}] |`,
 			[]any{"ai.operationId", "ai.streamText.doStream", "ai.prompt.messages", `[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"tool-call","toolCallId":"7","toolName":"f","input":{"x":1}}]},{"role":"tool","content":[{"type":"tool-result","toolCallId":"7","output":{"type":"json","value":{"y":2}}}]}]`,
 				"ai.response.text", "b", "ai.response.toolCalls", `[{"toolCallId":"8","toolName":"g","input":"{}"}]`}},
 		{"Vercel, an object", `model: user="a" | assistant="{\"x\":1}" |`, []any{"ai.operationId", "ai.generateObject.doGenerate", "ai.prompt.messages", `[{"role":"user","content":"a"}]`, "ai.response.object", `{"x":1}`}},
@@ -419,7 +434,7 @@ func TestRecords(t *testing.T) {
 		{"choices in their order", `content: user="q" | assistant="a" assistant="b" |`,
 			[]string{record("gen_ai.choice", choice(1, "b")), record("gen_ai.user.message", text("content", s("q"))), record("gen_ai.choice", choice(0, "a"))}},
 		{"bodies as JSON text", `content: user="q" | |`, []string{record("gen_ai.user.message", s(`{"content":"q"}`))}},
-		{"tools", `content: assistant=[{"id":"7"}] tool="r" | |`,
+		{"tools", `content: assistant=[{"id":"7"}] tool#7="r" | |`,
 			[]string{record("gen_ai.assistant.message", text("tool_calls", `{"arrayValue":{"values":[`+text("id", s("7"))+`]}}`)), record("gen_ai.tool.message", text("content", s("r"), "id", s("7")))}},
 		{"capture is off", ``, []string{record("gen_ai.user.message", text()), record("gen_ai.choice", text("message", text("role", s("assistant"))))}},
 		{"nothing of ours", ``, []string{record("exception", s("x")), record("gen_ai.evaluation.result", s("x"))}},
