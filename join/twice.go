@@ -37,7 +37,7 @@ func (n *node) ends(begun *node) bool {
 
 // into makes n a part of whole.
 func (n *node) into(whole *node, merged call.Part) {
-	merged.Key, merged.Parent, merged.SpanID, merged.Ends = whole.Key, whole.Parent, whole.SpanID, false
+	merged.Key, merged.Parent, merged.TraceID, merged.SpanID, merged.Ends = whole.Key, whole.Parent, whole.TraceID, whole.SpanID, false
 	whole.Part, n.within = merged, whole
 }
 

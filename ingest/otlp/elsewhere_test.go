@@ -192,3 +192,25 @@ func TestLogfireStream(t *testing.T) {
 		}
 	}
 }
+
+// Where no span is around a stream of Logfire's, its two spans have a trace each; they are of one group, and nothing else is.
+func TestLogfireRoots(t *testing.T) {
+	chat := func(question string, more ...any) []any {
+		return append([]any{"gen_ai.operation.name", "chat", "gen_ai.request.model", "m", "gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"` + question + `"}]}]`}, more...)
+	}
+	const answer = `[{"role":"assistant","parts":[{"type":"text","content":"b"}]}]`
+	group := func(parent string, kv []any) string { return decoded(t, span(one, parent, "", kv...))[0].Group }
+	begun, end := chat("a", "logfire.span_type", "span"), chat("a", "logfire.span_type", "log", "gen_ai.output.messages", answer, "gen_ai.response.model", "m-1")
+	if g := group("", begun); g == trace || g != group("", end) || g == group("", chat("c", "logfire.span_type", "span")) {
+		t.Error(g)
+	}
+	for name, g := range map[string]string{
+		"beneath a span": group(two, begun), "its end": group(two, end), "told whole": group("", chat("a", "logfire.span_type", "span", "gen_ai.output.messages", answer)), "another client": group("", chat("a")),
+		"without texts": group("", []any{"gen_ai.operation.name", "chat", "logfire.span_type", "span"}),
+		"failed":        decoded(t, span(one, "", `,"status":{"code":2}`, begun...))[0].Group,
+	} {
+		if g != trace {
+			t.Errorf("%s: %s", name, g)
+		}
+	}
+}

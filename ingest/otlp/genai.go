@@ -1,6 +1,9 @@
 package otlp
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -63,6 +66,17 @@ func logfireStream(s *span, p *call.Part) {
 }
 
 var genaiModel = []string{"gen_ai.response.model", "gen_ai.request.model"}
+
+// logfireGroup brings the two spans of a stream of Logfire's together where no span is around them: then each has a trace of its own, and
+// nothing but what was asked tells that they belong together.
+func logfireGroup(s *span, p *call.Part) {
+	if p.Kind != call.Model || !s.has("logfire.span_type") || !p.Ends && len(p.Answers) > 0 || p.Status == "error" || len(p.Messages) == 0 {
+		return
+	}
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode([]any{p.Service, s.text("gen_ai.request.model"), p.System, p.Messages}) // a hash takes all, and messages are JSON
+	p.Group = "logfire " + hex.EncodeToString(h.Sum(nil))
+}
 
 // unnamedCall tells what a span without an operation's name is.
 func unnamedCall(s *span) call.Kind {

@@ -109,6 +109,9 @@ func (f traces) part(s *tracepb.Span, scope *commonpb.InstrumentationScope, from
 			p.Error = fault(in, s.GetStatus().GetMessage())
 		}
 	}
+	if in.root {
+		logfireGroup(in, &p)
+	}
 	short(&p)
 	return p, size(&in.attrs, &p)
 }
