@@ -131,7 +131,10 @@ func spoken(m map[string]any, role string) (all []call.Message) {
 	if m[name] == nil {
 		name = "parts"
 	}
-	list, _ := m[name].([]any)
+	list, is := m[name].([]any)
+	if is && len(list) == 0 && cmp.Or(scalar(m["role"]), role) == "user" && m["tool_calls"] == nil && m["function_call"] == nil {
+		return []call.Message{{Role: "user", Content: json.RawMessage(leftOut)}}
+	}
 	var rest []any
 	for _, e := range list {
 		id, is := resultOf(e)
@@ -151,6 +154,9 @@ func spoken(m map[string]any, role string) (all []call.Message) {
 	m[name] = rest
 	return append(all, kept(message(m, role))...)
 }
+
+// leftOut is the content of a question of which the client told that it was there and no more: openai-v2 leaves out images.
+const leftOut = `[{"type":"left_out"}]`
 
 // resultOf is the id of the call of a tool that a part answers; is tells whether it says what a tool gave.
 func resultOf(part any) (id string, is bool) {

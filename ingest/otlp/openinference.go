@@ -14,6 +14,7 @@ import (
 // …message.contents.0.message_content.text, …message.tool_calls.0.tool_call.function.name; llm.output_messages likewise.
 // Without these, input.value and output.value hold the request and the answer. Hidden texts are __REDACTED__. session.id,
 // user.id, metadata and tag.tags of the application's context are copied onto every span. All of a call is on its span.
+// The model of a call that failed stands in llm.invocation_parameters alone.
 // LangChain.js tells the provider in metadata of its own alone, ls_provider and ls_model_name, in the place of the application's.
 //
 // https://arize-ai.github.io/openinference/spec/semantic_conventions.html
@@ -51,7 +52,8 @@ var openinference = dialect{
 	more: func(s *span, p *call.Part) {
 		told := s.object("metadata")
 		p.Provider = cmp.Or(p.Provider, strings.ToLower(scalar(told["ls_provider"])))
-		p.Model = cmp.Or(p.Model, scalar(told["ls_model_name"]))
+		asked := s.object("llm.invocation_parameters") // all that there is of a call that failed
+		p.Model = cmp.Or(p.Model, scalar(told["ls_model_name"]), scalar(asked["model"]), scalar(asked["model_name"]))
 	},
 	alone: true,
 }
