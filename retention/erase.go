@@ -27,6 +27,9 @@ type Erasure struct {
 	At     time.Time `json:"at"`
 	// Done is when the texts were out of the tables and off the disk; zero while it is under way, or was broken off.
 	Done time.Time `json:"done,omitzero"`
+	// Interactions and Texts say what it took when it was asked for, interactions and rows; nil of older programs.
+	Interactions *uint64 `json:"interactions,omitempty"`
+	Texts        *uint64 `json:"texts,omitempty"`
 
 	who [sha256.Size]byte
 }
@@ -49,6 +52,10 @@ func digestOf(tenant, user string) [sha256.Size]byte {
 func isWho(tenant string, who [sha256.Size]byte) string {
 	return "tenant_id = " + quoted(tenant) + " AND SHA256(concat(tenant_id, unhex('00'), user_id)) = unhex('" + hex.EncodeToString(who[:]) + "')"
 }
+
+// revealReason is the kind of texts that an erasure leaves: why a member of staff looked at what is masked is the account of
+// that access (Art. 5(2)), and goes at the limit of texts.
+const revealReason = "reveal_reason"
 
 // events names the person's interactions before the erasure.
 func (e *Erasure) events(db string) string {
@@ -87,10 +94,14 @@ func (r *Retention) Erase(ctx context.Context, e Erasure, user string, progress 
 		return e, Erased{}, err
 	}
 	e.ID, e.At, e.who = audit.NewID(now), now.UTC().Truncate(time.Millisecond), digestOf(e.Tenant, user)
+	if err := r.signs(ctx); err != nil {
+		return e, Erased{}, err
+	}
 	out, err := r.count(ctx, &e)
 	if err != nil {
 		return e, out, err
 	}
+	e.Interactions, e.Texts = &out.Interactions, &out.Texts
 	if err := r.noteErasure(ctx, op, &e); err != nil { // first: a run that is broken off is completed by the next
 		return e, out, err
 	}
@@ -126,7 +137,7 @@ func (r *Retention) noteErased(ctx context.Context, list []Erasure) error {
 }
 
 func (r *Retention) noteErasure(ctx context.Context, op string, e *Erasure) error {
-	b, err := r.conn.PrepareBatch(ctx, "INSERT INTO "+r.db+".erasures (tenant_id, erasure_id, version, who, reason, by, at, done_at)")
+	b, err := r.conn.PrepareBatch(ctx, "INSERT INTO "+r.db+".erasures (tenant_id, erasure_id, version, who, reason, by, at, done_at, interactions, texts)")
 	if err != nil {
 		return chconn.Wrap(op, err)
 	}
@@ -135,26 +146,44 @@ func (r *Retention) noteErasure(ctx context.Context, op string, e *Erasure) erro
 	if !e.Done.IsZero() {
 		version, done = 2, e.Done.UnixMilli()
 	}
-	if err := b.Append(e.Tenant, uuid.UUID(e.ID), version, string(e.who[:]), e.Reason, e.By, e.At.UnixMilli(), done); err != nil {
+	if err := b.Append(e.Tenant, uuid.UUID(e.ID), version, string(e.who[:]), e.Reason, e.By, e.At.UnixMilli(), done, noted(e.Interactions), noted(e.Texts)); err != nil {
 		return chconn.Wrap(op, err)
 	}
 	return chconn.Wrap(op, b.Send())
 }
 
+// noted is a figure as it is stored, figure as it is read.
+func noted(n *uint64) int64 {
+	if n == nil {
+		return audit.Unknown
+	}
+	return int64(*n)
+}
+
+func figure(n int64) *uint64 {
+	if n < 0 {
+		return nil
+	}
+	u := uint64(n)
+	return &u
+}
+
 // Erasures lists all erasures, the oldest first.
 func (r *Retention) Erasures(ctx context.Context) ([]Erasure, error) {
 	out := []Erasure{}
-	err := r.each(ctx, "retention: read erasures", "SELECT tenant_id, erasure_id, who, reason, by, at, done_at FROM {db}.erasures FINAL ORDER BY at, erasure_id", nil, func(scan func(...any) error) error {
+	err := r.each(ctx, "retention: read erasures", "SELECT tenant_id, erasure_id, who, reason, by, at, done_at, interactions, texts FROM {db}.erasures FINAL ORDER BY at, erasure_id", nil, func(scan func(...any) error) error {
 		var e Erasure
 		var id uuid.UUID
 		var who string
-		if err := scan(&e.Tenant, &id, &who, &e.Reason, &e.By, &e.At, &e.Done); err != nil {
+		var interactions, texts int64
+		if err := scan(&e.Tenant, &id, &who, &e.Reason, &e.By, &e.At, &e.Done, &interactions, &texts); err != nil {
 			return err
 		}
 		e.ID, e.At = audit.ID(id), e.At.UTC()
 		if e.Done = e.Done.UTC(); e.Done.Unix() == 0 {
 			e.Done = time.Time{}
 		}
+		e.Interactions, e.Texts = figure(interactions), figure(texts)
 		copy(e.who[:], who)
 		out = append(out, e)
 		return nil
@@ -213,13 +242,20 @@ type erasurePart struct {
 
 // rows is the condition for its rows, without regard to holds.
 func (p *erasurePart) rows() string {
-	var days, of []string
+	var of []string
 	for _, s := range p.steps {
-		day := "toDate('" + date(s.Period) + "')"
-		days, of = append(days, day), append(of, "("+quoted(s.Class)+", "+day+")")
+		of = append(of, "("+quoted(s.Class)+", toDate('"+date(s.Period)+"'))")
 	}
-	// The first condition lets the server pass over all other parts.
-	return "event_day IN (" + strings.Join(days, ", ") + ") AND (retention_class, event_day) IN (" + strings.Join(of, ", ") + ") AND " + p.where
+	return p.onDays() + " AND (retention_class, event_day) IN (" + strings.Join(of, ", ") + ") AND " + p.where
+}
+
+// onDays is the condition that a row is of its days, which lets the server pass over all other parts.
+func (p *erasurePart) onDays() string {
+	var days []string
+	for _, s := range p.steps {
+		days = append(days, "toDate('"+date(s.Period)+"')")
+	}
+	return "event_day IN (" + strings.Join(days, ", ") + ")"
 }
 
 // erasable finds the partitions in which an erasure has something to take out, texts before users: who they are of is looked
@@ -231,7 +267,7 @@ func (r *Retention) erasable(ctx context.Context, e *Erasure) (out []*erasurePar
 	}
 	holds := active(all, e.Tenant)
 	for _, table := range textTables {
-		where := "tenant_id = " + quoted(e.Tenant) + " AND " + e.events(r.db)
+		where := "tenant_id = " + quoted(e.Tenant) + " AND kind != '" + revealReason + "' AND " + e.events(r.db)
 		if table == "interaction_users" {
 			where = isWho(e.Tenant, e.who) + " AND " + e.events(r.db)
 		}
@@ -314,6 +350,7 @@ func (r *Retention) takeOut(ctx context.Context, e *Erasure, progress func(done,
 		}
 		total += len(p.steps)
 	}
+	have := map[uint64]bool{} // what is named already
 	for _, table := range textTables {
 		var of []*erasurePart
 		for _, p := range parts {
@@ -323,6 +360,9 @@ func (r *Retention) takeOut(ctx context.Context, e *Erasure, progress func(done,
 		}
 		if len(of) == 0 {
 			continue
+		}
+		if err := r.name(ctx, e, of, have); err != nil {
+			return done, err
 		}
 		some, err := r.takeOutOf(ctx, e, table, of, func(n int) { progress(len(done)+n, total) })
 		if err != nil {

@@ -2,12 +2,14 @@ package retention_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/retention"
+	"github.com/evenhand/evenhand/store"
 )
 
 // of makes an interaction one of a user's.
@@ -140,6 +142,7 @@ func TestEraseBrokenOff(t *testing.T) {
 		if _, err := r.Run(t.Context(), func(int, int) {}); err == nil {
 			t.Fatalf("%s: not broken off", point)
 		}
+		w.check()
 		if w.run(w.retention(short())); w.texts("acme", mine) != 0 || w.count("SELECT count() FROM {db}.interaction_users FINAL") != 0 {
 			t.Errorf("%s: the next run did not complete it", point)
 		}
@@ -173,6 +176,7 @@ func TestErasureIsDoneWhenItIs(t *testing.T) {
 	if err != nil || len(list) != 1 || !list[0].Done.IsZero() {
 		t.Fatalf("broken off: %+v, %v", list, err)
 	}
+	w.check()
 	r = w.retention(short())
 	out := w.run(r)
 	if list, err = r.Erasures(t.Context()); err != nil || list[0].Done.IsZero() {
@@ -184,5 +188,152 @@ func TestErasureIsDoneWhenItIs(t *testing.T) {
 	before := w.text("SELECT toString(max(version)) FROM {db}.erasures")
 	if w.run(r); w.text("SELECT toString(max(version)) FROM {db}.erasures") != before {
 		t.Error("a done erasure was noted again")
+	}
+}
+
+// onDay is what a check finds of a day, as codes and counts.
+func onDay(rep *store.Report, day int) string {
+	var out []string
+	for _, f := range rep.Faults {
+		if f.Day == day0.AddDate(0, 0, day).Format(time.DateOnly) {
+			out = append(out, fmt.Sprint(f.Code, " ", f.Count))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// erase takes a person out of a tenant and does not wait for the disk.
+func (w *world) erase(tenant, user string) {
+	w.Helper()
+	r, err := retention.New(w.conn, w.db, short(), retention.Options{Now: func() time.Time { return w.clock }, DiskWait: time.Millisecond, Poll: time.Millisecond, Seal: w.key})
+	if err != nil {
+		w.Fatal(err)
+	}
+	_, _, err = r.Erase(w.Context(), retention.Erasure{Tenant: tenant, Reason: "request-1", By: "ann"}, user, func(int, int) {}, func() {})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// byHand does what the case of a tenant and day says.
+func (w *world) byHand(tenant string, day int, statements []string) {
+	w.Helper()
+	for _, sql := range statements {
+		w.exec(strings.NewReplacer("{tenant}", "'"+tenant+"'", "{day}", "toDate('"+day0.AddDate(0, 0, day).Format(time.DateOnly)+"')").Replace(sql))
+	}
+}
+
+// An erasure explains that the texts of the interactions are gone that it took, and nothing else that is done by hand.
+func TestErasuresExplainOnlyWhatTheyTook(t *testing.T) {
+	const (
+		person  = "person-17"
+		others  = "tenant_id = {tenant} AND event_id NOT IN (SELECT event_id FROM {db}.interactions WHERE conversation = 'mine') SETTINGS mutations_sync = 1, allow_nondeterministic_mutations = 1"
+		deleted = "ALTER TABLE {db}.interaction_texts DELETE WHERE " + others
+		all     = "(SELECT groupArray(event) FROM (SELECT `seals.event` AS event FROM {db}.ingest_batches ARRAY JOIN `seals.event`)) AS events"
+		of17    = " FROM {db}.texts_erased WHERE tenant_id = {tenant}"
+		run     = "INSERT INTO {db}.retention_runs (object, class, period, tenant_id, drop_id, version, action, state, rows, at) SELECT 'interaction_texts', 'std', {day}, {tenant}, generateUUIDv4(), 2, 'erase', 'done', "
+	)
+	cases := []struct {
+		name string
+		hand []string
+		want string
+	}{
+		{"nothing", nil, ""},
+		{"texts of others altered", []string{"ALTER TABLE {db}.interaction_texts UPDATE text = concat(text, '.') WHERE kind = 'response' AND " + others}, "text_altered 2"},
+		{"some of the texts of others deleted", []string{"ALTER TABLE {db}.interaction_texts DELETE WHERE kind = 'response' AND " + others}, "text_altered 2"},
+		{"texts of others deleted", []string{deleted}, "text_deleted 2"},
+		{"and an erasure of the future noted", []string{deleted, run + "0, '2036-01-01'"}, "text_deleted 2"},
+		{"and one of an older program", []string{deleted, "INSERT INTO {db}.erasures (tenant_id, erasure_id, version, at) VALUES ({tenant}, generateUUIDv4(), 2, '2026-01-01')", run + "100, '2026-01-01'"}, "text_deleted 2"},
+		{"and named without a signature", []string{deleted, "INSERT INTO {db}.texts_erased SELECT * REPLACE (generateUUIDv4() AS taken_id, '2026-01-01' AS at, '' AS signer, '' AS signature, " + all + ")" + of17}, "text_deleted 2"},
+		{"and named in what was signed", []string{deleted, "INSERT INTO {db}.texts_erased SELECT * REPLACE (2 AS version, " + all + ")" + of17}, "seal_broken 1, text_deleted 4"},
+		{"and named with another key", []string{deleted, "INSERT INTO {db}.texts_erased SELECT * REPLACE (generateUUIDv4() AS taken_id, 'feedfeedfeedfeed' AS signer, " + all + ")" + of17}, "seal_unknown 1, text_deleted 2"},
+		{"what it took is not written down", []string{"ALTER TABLE {db}.texts_erased DELETE WHERE tenant_id = {tenant} SETTINGS mutations_sync = 1"}, "text_deleted 2"},
+		{"the erasure is deleted", []string{"ALTER TABLE {db}.erasures DELETE WHERE tenant_id = {tenant} SETTINGS mutations_sync = 1"}, "erasure_missing 1"},
+	}
+	w := newWorld(t)
+	tenant := func(i int) string { return fmt.Sprint("t", i) }
+	var records []audit.Record
+	for i := range cases {
+		for n := range 4 {
+			r := w.event(tenant(i), i, n)
+			if n < 2 {
+				r = of(person, r)
+				r.Interaction.Conversation = "mine"
+			}
+			records = append(records, r)
+		}
+	}
+	w.write(records, nil)
+	w.on(len(cases))
+	for i := range cases {
+		w.erase(tenant(i), person)
+	}
+	if x := w.check().Seals; x.TextsErased != uint64(2*len(cases)) || x.TextsErasedUnsigned != 0 {
+		t.Errorf("%+v", x)
+	}
+	for i, tc := range cases {
+		w.byHand(tenant(i), i, tc.hand)
+	}
+	rep := w.checked()
+	for i, tc := range cases {
+		if got := onDay(rep, i); got != tc.want {
+			t.Errorf("%s: check finds %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// Without a key what an erasure took is named, and counted apart; erasures of older programs explain so many as they had rows.
+func TestErasuresWithoutAKey(t *testing.T) {
+	const person, later = "person-17", "toDateTime64('2036-01-01', 3, 'UTC')"
+	old := func(rows int, at string) []string {
+		return []string{"ALTER TABLE {db}.texts_erased DELETE WHERE tenant_id = {tenant} SETTINGS mutations_sync = 1",
+			"INSERT INTO {db}.erasures SELECT * REPLACE (3 AS version, -1 AS interactions, " + at + " AS at) FROM {db}.erasures FINAL WHERE tenant_id = {tenant}",
+			fmt.Sprintf("INSERT INTO {db}.retention_runs SELECT * REPLACE (3 AS version, %d AS rows, %s AS at) FROM {db}.retention_runs FINAL WHERE tenant_id = {tenant}", rows, at)}
+	}
+	cases := []struct {
+		name string
+		hand []string
+		want string
+	}{
+		{"named", nil, ""},
+		{"named by one of the future", []string{"INSERT INTO {db}.texts_erased SELECT * REPLACE (2 AS version, " + later + " AS at) FROM {db}.texts_erased WHERE tenant_id = {tenant}"}, "text_deleted 2"},
+		{"of an older program", old(4, "at"), ""},
+		{"of an older program that took less", old(1, "at"), "text_deleted 1"},
+		{"of an older program in the future", old(4, later), "text_deleted 2"},
+	}
+	w := newWorld(t)
+	w.unsigned()
+	tenant := func(i int) string { return fmt.Sprint("t", i) }
+	var records []audit.Record
+	for i := range cases {
+		records = append(records, of(person, w.event(tenant(i), -2-i, 0)), of(person, w.event(tenant(i), -2-i, 1)), w.event(tenant(i), -2-i, 2))
+	}
+	w.write(records, nil)
+	w.clock = time.Now()
+	for i, tc := range cases {
+		w.erase(tenant(i), person)
+		w.byHand(tenant(i), -2-i, tc.hand)
+	}
+	rep := w.checked()
+	for i, tc := range cases {
+		if got := onDay(rep, -2-i); got != tc.want {
+			t.Errorf("%s: check finds %q, want %q", tc.name, got, tc.want)
+		}
+	}
+	if x := rep.Seals; x.TextsErased != 0 || x.TextsErasedUnsigned != 5 {
+		t.Errorf("%+v; want 5 that unsigned erasures explain", x)
+	}
+}
+
+// A store with signed seals is not erased from without the key.
+func TestErasuresAreSigned(t *testing.T) {
+	w := newWorld(t)
+	mine := of("person-17", w.event("acme", -2, 0))
+	w.write([]audit.Record{mine}, nil)
+	w.unsigned()
+	w.clock = time.Now()
+	_, _, err := w.retention(short()).Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, "person-17", func(int, int) {}, func() {})
+	if audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), "seal.key_file") || w.texts("acme", mine) != 4 || w.count("SELECT count() FROM {db}.erasures") != 0 {
+		t.Errorf("%v", err)
 	}
 }

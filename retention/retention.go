@@ -28,6 +28,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/chconn"
+	"github.com/evenhand/evenhand/internal/seal"
 	"github.com/evenhand/evenhand/store"
 )
 
@@ -42,6 +43,8 @@ type Options struct {
 	DiskWait time.Duration
 	// Poll is how often it looks. Default a second.
 	Poll time.Duration
+	// Seal signs what erasures take, nil leaves it unsigned.
+	Seal *seal.Key
 }
 
 // Retention applies one configuration to one database. It is safe for concurrent use.

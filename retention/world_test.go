@@ -13,6 +13,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
+	"github.com/evenhand/evenhand/internal/seal"
 	"github.com/evenhand/evenhand/retention"
 	"github.com/evenhand/evenhand/rollup"
 	"github.com/evenhand/evenhand/sinks"
@@ -33,6 +34,7 @@ type world struct {
 	sink    *chsink.Sink
 	store   *store.Store
 	offset  int64
+	key     *seal.Key // signs, as in production
 }
 
 // day0 is the first simulated day: today, so that all that is written lies before what the clock shows
@@ -48,8 +50,12 @@ func worldOn(t testing.TB, cfg chconn.Config) *world {
 	t.Helper()
 	migratetest.Run(t, cfg)
 	conn := enginetest.Conn(t, cfg)
-	w := &world{TB: t, conn: conn, db: cfg.Database, clock: day0, store: store.New(conn, cfg.Database), classes: retention.NewClasses(conn, cfg.Database)}
-	w.sink = chsink.New(conn, cfg.Database, chsink.Options{Classes: w.classes})
+	key, err := seal.MakeKey(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{TB: t, key: key, conn: conn, db: cfg.Database, clock: day0, store: store.New(conn, cfg.Database), classes: retention.NewClasses(conn, cfg.Database)}
+	w.sink = chsink.New(conn, cfg.Database, chsink.Options{Classes: w.classes, Seal: key})
 	for _, table := range w.tables() { // old parts leave the disk after a second instead of two minutes
 		w.exec("ALTER TABLE {db}." + table + " MODIFY SETTING old_parts_lifetime = 1")
 	}
@@ -123,10 +129,15 @@ func (w *world) state() string {
 	return w.text("SELECT * FROM (" + strings.Join(of, " UNION ALL ") + ") ORDER BY table")
 }
 
+// unsigned makes the world one without a key.
+func (w *world) unsigned() {
+	w.key, w.sink = nil, chsink.New(w.conn, w.db, chsink.Options{Classes: w.classes})
+}
+
 // retention applies a configuration with the world's clock.
 func (w *world) retention(cfg retention.Config) *retention.Retention {
 	w.Helper()
-	r, err := retention.New(w.conn, w.db, cfg, retention.Options{Now: func() time.Time { return w.clock }, DiskWait: time.Minute, Poll: 200 * time.Millisecond})
+	r, err := retention.New(w.conn, w.db, cfg, retention.Options{Now: func() time.Time { return w.clock }, DiskWait: time.Minute, Poll: 200 * time.Millisecond, Seal: w.key})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -225,13 +236,24 @@ func (w *world) rollups() {
 	}
 }
 
-// check proves the store; nothing may be wrong.
-func (w *world) check() *store.Report {
+// checked is what a check says of the store.
+func (w *world) checked() *store.Report {
 	w.Helper()
-	rep, err := w.store.CheckWith(w.Context(), store.CheckOptions{AtRest: true})
+	public := seal.Public{}
+	if w.key != nil {
+		public.Add(w.key.Public())
+	}
+	rep, err := w.store.CheckWith(w.Context(), store.CheckOptions{AtRest: true, Keys: public})
 	if err != nil {
 		w.Fatal(err)
 	}
+	return rep
+}
+
+// check proves the store; nothing may be wrong.
+func (w *world) check() *store.Report {
+	w.Helper()
+	rep := w.checked()
 	if !rep.OK() {
 		w.Errorf("check: %+v", rep.Faults)
 	}

@@ -36,7 +36,7 @@ const (
 	FaultUserOrphan         FaultCode = "user_orphan"           // the same of interaction_users
 	FaultDeliveryMissing    FaultCode = "delivery_missing"      // a message of the log, taken in by the group, that is neither stored nor rejected
 	FaultUnpublished        FaultCode = "result_unpublished"    // a stored result that its topic lacks
-	FaultSealBroken         FaultCode = "seal_broken"           // a marker, or a row of fact_seals, that is not what its signature is of
+	FaultSealBroken         FaultCode = "seal_broken"           // a marker, a row of fact_seals, or what an erasure says it took, that is not what its signature is of
 	FaultSealUnknown        FaultCode = "seal_unknown"          // one that was signed with a key that the check does not know
 	FaultSealMissing        FaultCode = "seal_missing"          // a marker without seals after others had some; rows of fact_seals that are gone
 	FaultSealUnsigned       FaultCode = "seal_unsigned"         // a marker, or a row of fact_seals, without signature after others had one
@@ -45,7 +45,8 @@ const (
 	FaultInteractionAdded   FaultCode = "interaction_added"     // a row where no marker knows of one
 	FaultVerdictAltered     FaultCode = "verdict_altered"
 	FaultTextAltered        FaultCode = "text_altered"         // a text is other than sealed, or some are gone
-	FaultTextDeleted        FaultCode = "text_deleted"         // all are gone, and neither retention nor an erasure took them
+	FaultTextDeleted        FaultCode = "text_deleted"         // all are gone, and neither retention nor an erasure says it took them
+	FaultErasureMissing     FaultCode = "erasure_missing"      // what an erasure took is written down, and the erasure is gone
 	FaultFactAltered        FaultCode = "fact_altered"         // a row that came later (see seal.Facts) is not what was sealed
 	FaultFactDeleted        FaultCode = "fact_deleted"         // a seal whose row is gone, and neither retention nor an erasure took it
 	FaultFactAdded          FaultCode = "fact_added"           // such a row without a seal
@@ -63,7 +64,7 @@ type Fault struct {
 	Lo        int64     `json:"lo,omitempty"`
 	Hi        int64     `json:"hi,omitempty"`
 	Day       string    `json:"day,omitempty"`
-	Table     string    `json:"table,omitempty"`   // of fact_* and of seals of fact_seals
+	Table     string    `json:"table,omitempty"`   // of fact_* and of seals that stand elsewhere than in markers
 	Writer    string    `json:"writer,omitempty"`  // of fact_seals: its rows are [Lo, Hi]
 	Columns   []string  `json:"columns,omitempty"` // of audit_current_unequal
 	Events    []string  `json:"events,omitempty"`  // up to ten examples

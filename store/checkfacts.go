@@ -66,6 +66,7 @@ type factCheck struct {
 	void    map[voidSeal]bool
 	seals   []factSeal           // of this pass, ordered by name
 	purged  map[goneMonth]uint64 // rows that deleted months explain, of all passes
+	erased  map[goneDay]uint64   // the same of texts and erasures
 	passing
 }
 
@@ -84,7 +85,7 @@ func (s *Store) checkFacts(ctx context.Context, r *Report) error {
 	if err != nil || r.FactSeals.Rows == 0 {
 		return err
 	}
-	c.passes, c.purged = seals/sealsAtOnce+1, map[goneMonth]uint64{}
+	c.passes, c.purged, c.erased = seals/sealsAtOnce+1, map[goneMonth]uint64{}, map[goneDay]uint64{}
 	for c.pass = range c.passes {
 		if err := s.readFactSeals(ctx, c); err != nil {
 			return err
@@ -329,8 +330,9 @@ func (s *Store) checkFactTable(ctx context.Context, c *factCheck, table int) err
 
 // gone is what retention and erasures took, by the hash of the tenant.
 type gone struct {
-	months          map[goneMonth]uint64 // with the rows that they had
-	dropped, erased map[goneDay]bool     // texts
+	months  map[goneMonth]uint64 // with the rows that they had
+	dropped map[goneDay]bool     // texts
+	erased  map[goneDay]uint64   // texts, how many at most
 }
 
 type goneMonth struct {
@@ -344,17 +346,17 @@ type goneDay struct {
 	day    string
 }
 
-func (s *Store) goneFacts(ctx context.Context) (g gone, err error) {
-	g = gone{map[goneMonth]uint64{}, map[goneDay]bool{}, map[goneDay]bool{}}
-	taken, err := s.textsTaken(ctx)
+func (s *Store) goneFacts(ctx context.Context, r *Report) (g gone, err error) {
+	g = gone{map[goneMonth]uint64{}, map[goneDay]bool{}, map[goneDay]uint64{}}
+	taken, err := s.textsTaken(ctx, r)
 	if err != nil {
 		return g, err
 	}
 	for x := range taken.dropped {
 		g.dropped[goneDay{seal.TenantHash(x.tenant), x.day}] = true
 	}
-	for x := range taken.erased {
-		g.erased[goneDay{seal.TenantHash(x.tenant), x.day}] = true
+	for x, n := range taken.erased {
+		g.erased[goneDay{seal.TenantHash(x.tenant), x.day}] += n
 	}
 	sql := s.from("retention_runs").current().sql("object, tenant_id, toString(period), toUInt64(sum(rows))", "GROUP BY object, tenant_id, period")
 	return g, s.each(ctx, "store: check deleted months", sql, nil, func(rows driver.Rows) error {
@@ -373,7 +375,7 @@ func (s *Store) goneFacts(ctx context.Context) (g gone, err error) {
 
 // missingFacts reports seals whose row is not in the store.
 func (s *Store) missingFacts(ctx context.Context, c *factCheck) error {
-	g, err := s.goneFacts(ctx) // as it is after the rows were read
+	g, err := s.goneFacts(ctx, c.r) // as it is after the rows were read
 	if err != nil {
 		return err
 	}
@@ -398,7 +400,8 @@ func (s *Store) missingFacts(ctx context.Context, c *factCheck) error {
 			rep.Unfinished++
 		case texts && g.dropped[on]:
 			rep.TextsDropped++
-		case texts && g.erased[on]:
+		case texts && c.erased[on] < g.erased[on]:
+			c.erased[on]++
 			rep.TextsErased++
 		case !texts && c.purged[month] < g.months[month]:
 			c.purged[month]++

@@ -27,8 +27,10 @@ type SealReport struct {
 	Verdicts     uint64     `json:"verdicts"`
 	Texts        uint64     `json:"texts"`                  // interactions whose texts stand, or that had none
 	TextsDropped uint64     `json:"texts_dropped,omitzero"` // interactions whose texts retention dropped
-	TextsErased  uint64     `json:"texts_erased,omitzero"`  // the same on days of which a person was erased
-	Purged       uint64     `json:"purged,omitzero"`        // interactions of months that retention deleted
+	TextsErased  uint64     `json:"texts_erased,omitzero"`  // interactions whose texts an erasure names
+	// TextsErasedUnsigned are the same of interactions whose seals nobody signed, by erasures that nobody signed either.
+	TextsErasedUnsigned uint64 `json:"texts_erased_unsigned,omitzero"`
+	Purged              uint64 `json:"purged,omitzero"` // interactions of months that retention deleted
 }
 
 // sealsAtOnce bounds the memory of a check of seals, 40 bytes each; more are looked at in several passes.
@@ -50,6 +52,7 @@ type sealed struct {
 type sealedMarker struct {
 	logKey
 	span
+	signed bool
 }
 
 // sealCheck is what a check of seals has read.
@@ -62,17 +65,12 @@ type sealCheck struct {
 	at      settled
 	seals   []sealed // of this pass, ordered by event
 	passing
-	takenTexts
+	taken takenTexts
+	spent map[tenantDay]uint64 // of what takenTexts.unnamed allows
 }
 
 // passing is which of several passes looks at what.
 type passing struct{ pass, passes uint64 }
-
-// takenTexts are days of which texts may be gone.
-type takenTexts struct {
-	dropped map[tenantDay]bool      // whose texts retention dropped
-	erased  map[tenantDay]time.Time // of which persons were erased, and when last
-}
 
 type tenantDay struct{ tenant, day string }
 
@@ -85,9 +83,11 @@ func (s *Store) checkSeals(ctx context.Context, r *Report) error {
 		return err
 	}
 	var err error
-	if c.takenTexts, err = s.textsTaken(ctx); err != nil {
+	if c.taken, err = s.textsTaken(ctx, r); err != nil {
 		return err
 	}
+	c.spent = map[tenantDay]uint64{}
+	c.taken.faults.report(r)
 	if c.at, err = s.settled(ctx, r); err != nil {
 		return err
 	}
@@ -200,36 +200,18 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 	return nil
 }
 
-// textsTaken reads of which days texts may be gone.
-func (s *Store) textsTaken(ctx context.Context) (takenTexts, error) {
-	c := takenTexts{map[tenantDay]bool{}, map[tenantDay]time.Time{}}
-	sql := s.from("retention_runs").current().and("object = 'interaction_texts'").sql("tenant_id, toString(period), action = 'erase' AS erased, max(at)", "GROUP BY tenant_id, period, erased")
-	return c, s.each(ctx, "store: check texts taken", sql, nil, func(rows driver.Rows) error {
-		var x tenantDay
-		var erased uint8
-		var at time.Time
-		if err := rows.Scan(&x.tenant, &x.day, &erased, &at); err != nil {
-			return err
-		}
-		if erased == 1 {
-			c.erased[x] = at
-		} else {
-			c.dropped[x] = true
-		}
-		return nil
-	})
-}
-
 // readSeals reads the seals of a pass.
 func (s *Store) readSeals(ctx context.Context, c *sealCheck) error {
 	c.markers, c.seals = nil, c.seals[:0]
-	sql := s.from("ingest_batches").current().and("seal_version > 0").sql("topic, epoch, partition, lo, hi, seals.event, seals.interaction, seals.verdict, seals.texts", "")
+	sql := s.from("ingest_batches").current().and("seal_version > 0").sql("topic, epoch, partition, lo, hi, seals.event, seals.interaction, seals.verdict, seals.texts, signer != ''", "")
 	err := s.each(ctx, "store: check seals", sql, nil, func(rows driver.Rows) error {
 		var m sealedMarker
 		var event, interaction, verdict, texts []uint64
-		if err := rows.Scan(&m.topic, &m.epoch, &m.partition, &m.lo, &m.hi, &event, &interaction, &verdict, &texts); err != nil {
+		var signed uint8
+		if err := rows.Scan(&m.topic, &m.epoch, &m.partition, &m.lo, &m.hi, &event, &interaction, &verdict, &texts, &signed); err != nil {
 			return err
 		}
+		m.signed = signed == 1
 		c.markers = append(c.markers, m)
 		for i, e := range event {
 			if e%c.passes == c.pass {
@@ -399,7 +381,8 @@ func (s *Store) sealedVerdicts(ctx context.Context, c *sealCheck, x chunk) error
 
 func (s *Store) sealedTexts(ctx context.Context, c *sealCheck, x chunk) error {
 	event := seal.Event.SQL(map[string]string{"content_digest": "source_id"})
-	altered, deleted := sealFaults{}, sealFaults{}
+	altered := sealFaults{}
+	var gone []goneTexts // that nothing explains yet
 	// Beside the rows of texts stands one of each interaction, so that those whose texts are gone are seen.
 	q := c.ofPass(x.bind(s.from("interaction_texts").current()).and("kind IN ("+textKinds+")").and(seal.SealedSQL()), event)
 	texts := q.sql("tenant_id, event_day, event_id, source_id, "+seal.TextsSQL()+" AS hash, toUInt8(1) AS texts", "GROUP BY tenant_id, event_day, event_id, source_id")
@@ -422,24 +405,24 @@ func (s *Store) sealedTexts(ctx context.Context, c *sealCheck, x chunk) error {
 		if stand == 0 {
 			hash = seal.NoTexts
 		}
-		erased, some := c.erased[tenantDay{tenant, day}]
 		switch {
 		case slices.ContainsFunc(seals, func(x sealed) bool { return x.texts == hash }):
 			c.r.Seals.Texts++
-		case stand == 0 && c.dropped[tenantDay{tenant, day}]:
-			c.r.Seals.TextsDropped++
-		case stand == 0 && some, some && c.r.At.Sub(erased) < time.Hour: // which may be under way
-			c.r.Seals.TextsErased++
-		case stand == 0:
-			deleted.add(FaultTextDeleted, day, id)
-		default:
+		case stand == 1: // retention and erasures take whole texts
 			altered.add(FaultTextAltered, day, id)
+		default:
+			signed := slices.ContainsFunc(seals, func(x sealed) bool { return c.markers[x.marker].signed })
+			if x := (goneTexts{tenantDay{tenant, day}, event, id, signed}); !c.explained(x) {
+				gone = append(gone, x)
+			}
 		}
 		return nil
 	})
 	altered.report(c.r)
-	deleted.report(c.r)
-	return err
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	return s.deletedTexts(ctx, c, gone)
 }
 
 // missing reports seals whose interaction is not in the store, without those of deleted months.

@@ -301,7 +301,7 @@ func printReport(out io.Writer, r *store.Report) {
 			fmt.Fprintf(out, "  %s/%d epoch %d [%d, %d]", f.Topic, f.Partition, f.Epoch, f.Lo, f.Hi)
 		}
 		if f.Table != "" {
-			fmt.Fprintf(out, "  %s %s", f.Table, f.Day)
+			fmt.Fprintf(out, "  %s of %s", f.Table, f.Day)
 		}
 		if f.Writer != "" {
 			fmt.Fprintf(out, "writer %s [%d, %d]", f.Writer, f.Lo, f.Hi)
@@ -337,7 +337,10 @@ func printSeals(out io.Writer, x *store.SealReport) {
 		fmt.Fprintf(out, "; the texts of %d were dropped by retention", x.TextsDropped)
 	}
 	if x.TextsErased > 0 {
-		fmt.Fprintf(out, "; those of %d are gone from days of which persons were erased (evenhand retention erasures)", x.TextsErased)
+		fmt.Fprintf(out, "; those of %d were taken by erasures of persons (evenhand retention erasures)", x.TextsErased)
+	}
+	if x.TextsErasedUnsigned > 0 {
+		fmt.Fprintf(out, "; those of %d are gone by erasures that nobody signed, which proves nothing", x.TextsErasedUnsigned)
 	}
 	fmt.Fprintln(out)
 	switch {

@@ -84,7 +84,7 @@ func jobList(p jobParts) ([]jobs.Job, error) {
 	if err != nil {
 		return nil, &settingsError{err}
 	}
-	keep, err := retention.New(p.conn, p.database, p.settings.Retention.config(), retention.Options{Cluster: p.settings.ClickHouse.Cluster})
+	keep, err := retention.New(p.conn, p.database, p.settings.Retention.config(), retention.Options{Cluster: p.settings.ClickHouse.Cluster, Seal: p.sink.Seal})
 	if err != nil {
 		return nil, &settingsError{err}
 	}
@@ -271,7 +271,7 @@ func (f storeFlags) runner(ctx context.Context, c *cli, work bool) (r *jobs.Runn
 	}
 	if work {
 		p.sink = s.sinkIn(conn, p.database)
-		if p.sink.Seal, err = s.sealKey(p.embedded); err != nil {
+		if p.sink.Seal, err = s.sealKeyHere(); err != nil {
 			return nil, nil, err
 		}
 		analyzer, err := newAnalyzer(s)

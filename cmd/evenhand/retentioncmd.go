@@ -52,7 +52,11 @@ func (f retainFlags) use(c *cli, do func(s settings, conn driver.Conn, r *retent
 		return err
 	}
 	defer func() { _ = conn.Close() }()
-	r, err := retention.New(conn, s.ClickHouse.Database, s.Retention.config(), retention.Options{Cluster: s.ClickHouse.Cluster})
+	key, err := s.sealKeyHere()
+	if err != nil {
+		return err
+	}
+	r, err := retention.New(conn, s.ClickHouse.Database, s.Retention.config(), retention.Options{Cluster: s.ClickHouse.Cluster, Seal: key})
 	if err != nil {
 		return &settingsError{err}
 	}

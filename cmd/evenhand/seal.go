@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/internal/seal"
 )
 
@@ -50,6 +51,12 @@ func (s settings) sealKey(up bool) (*seal.Key, error) {
 		return nil, &settingsError{err}
 	}
 	return key, nil
+}
+
+// sealKeyHere is the key that signs for a command: that of the settings, or of the 'up' whose engine runs on the data folder.
+func (s settings) sealKeyHere() (*seal.Key, error) {
+	_, err := engine.Running(engineDir(s), engine.Writer)
+	return s.sealKey(err == nil)
 }
 
 // sealKeys are the keys that a check knows.

@@ -269,7 +269,7 @@ func (st *stack) startEmbedded(ctx context.Context, lib string) error {
 	g.Go(func() (err error) {
 		st.engine, err = engine.Start(ctx, engine.Options{
 			Dir: engineDir(s), Lib: lib, MemoryBytes: s.Engine.MemoryMB << 20, NativePort: s.Engine.NativePort, HTTPPort: s.Engine.HTTPPort, Logger: st.log,
-			Private: []string{"interaction_texts", "interaction_users", "texts_held", "erasures", "api_keys"}, // dashboards need figures, not people's words
+			Private: []string{"interaction_texts", "interaction_users", "texts_held", "erasures", "texts_erased", "api_keys"}, // dashboards need figures, not people's words
 			Bound:   store.TenantTables, Common: store.CommonTables,
 			Tenants: s.Engine.GrafanaTenants, Shared: dashboards.SharedTables, Filtered: dashboards.TenantTables,
 			OnRestart: func(error) { st.metrics.EngineRestarted() },

@@ -90,6 +90,7 @@ $(grants)
         <query>REVOKE SELECT ON evenhand.interaction_users</query>
         <query>REVOKE SELECT ON evenhand.texts_held</query>
         <query>REVOKE SELECT ON evenhand.erasures</query>
+        <query>REVOKE SELECT ON evenhand.texts_erased</query>
         <query>REVOKE SELECT ON evenhand.api_keys</query>
         <query>GRANT SELECT ON system.parts</query>
       </grants>

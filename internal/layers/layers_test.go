@@ -62,7 +62,7 @@ var allowed = map[string][]string{
 	"facts":           {"audit", "auth", "store", "sinks", "schemas", "internal/chconn", "internal/kafkaconn"},
 	"graph":           {"audit", "auth", "facts", "gates", "store", "ingest", "schemas", "internal/reply"},
 	"remediation":     {"audit", "store", "sinks", "internal/arbiter", "internal/breaches", "internal/bus", "internal/chconn", "internal/kafkaconn", "internal/wait"},
-	"retention":       {"audit", "store", "internal/chconn"},
+	"retention":       {"audit", "store", "internal/chconn", "internal/seal"},
 	"join":            {"audit", "ingest", "sources", "internal/failpoint", "internal/kafkaconn", "internal/wait"},
 	"guard":           {"audit", "detectors", "ingest", "internal/wait"},
 	"gateway":         {"audit", "auth", "detectors/pii", "gates", "guard", "ingest", "internal/places", "internal/secret", "internal/wait", "judge/replay", "internal/reply"},

@@ -43,6 +43,7 @@ var keys = map[string]struct{ sorting, partition, version string }{
 	"retention_runs":    {"object, class, period, tenant_id, drop_id", "", "version"},
 	"retention_purged":  {"object, tenant_id, month, topic, epoch, partition", "", "version"},
 	"erasures":          {"tenant_id, erasure_id", "", "version"},
+	"texts_erased":      {"tenant_id, erasure_id, event_day, taken_id", "", "version"},
 	"api_keys":          {"key_id", "", "version"},
 	"fact_seals":        {"writer, n", "", "version"},
 }
