@@ -63,6 +63,16 @@ func (e *Erasure) events(db string) string {
 		" AND event_id IN (SELECT event_id FROM " + db + ".interaction_users WHERE " + isWho(e.Tenant, e.who) + "))"
 }
 
+// Stores refuses a tenant of which no interaction is stored: a slip of the pen, as a rule.
+func (r *Retention) Stores(ctx context.Context, tenant string) error {
+	const op = "retention: look for a tenant"
+	var n uint64
+	if err := r.one(ctx, op, "SELECT count() FROM (SELECT 1 FROM {db}.interactions WHERE tenant_id = ? LIMIT 1)", []any{tenant}, &n); err != nil || n > 0 {
+		return err
+	}
+	return audit.E(op, audit.KindInvalid, fmt.Errorf("tenant: no interaction of %q is stored", tenant))
+}
+
 // Erasable says what an erasure of a user's texts would take out now; it changes nothing.
 func (r *Retention) Erasable(ctx context.Context, tenant, user string) (Erased, error) {
 	now, err := r.now(ctx)

@@ -40,6 +40,12 @@ func TestErase(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if err := r.Stores(t.Context(), "acme"); err != nil {
+		t.Error(err)
+	}
+	if err := r.Stores(t.Context(), "acne"); audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), `no interaction of "acne"`) {
+		t.Errorf("a tenant of which nothing is stored: %v", err)
+	}
 	before := w.state()
 	dry, err := r.Erasable(t.Context(), "acme", person)
 	if want := (retention.Erased{Interactions: 2, Texts: 8, Held: 1}); err != nil || dry != want {
@@ -108,7 +114,7 @@ func TestErase(t *testing.T) {
 		t.Errorf("a run with nothing to do: %+v", out)
 	}
 	list, err := r.Erasures(t.Context())
-	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].Reason != "request-1" || list[0].By != "ann" || !list[0].At.Equal(e.At) || e.Done.IsZero() || !list[0].Done.Equal(e.Done) {
+	if err != nil || len(list) != 1 || list[0].ID != e.ID || list[0].Reason != "request-1" || list[0].By != "ann" || list[0].Interactions == nil || *list[0].Interactions != 2 || *list[0].Texts != 8 || !list[0].At.Equal(e.At) || e.Done.IsZero() || !list[0].Done.Equal(e.Done) {
 		t.Errorf("erasures %+v, %v", list, err)
 	}
 	if st, err := r.Status(t.Context()); err != nil || st.Erasures != 1 || st.Interrupted != 0 {

@@ -1,6 +1,9 @@
 package retention_test
 
 import (
+	"context"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +63,48 @@ func TestWordsOfLaterFactsGoWithTheTexts(t *testing.T) {
 	for _, table := range []string{"reviews", "feedback", "reveals"} {
 		if n := w.count("SELECT count() FROM {db}." + table + " FINAL"); n != 2 {
 			t.Errorf("%s: %d rows after the texts went, want 2", table, n)
+		}
+	}
+}
+
+// Erasing a person leaves why members of staff looked, and the log of that reads as docs/review.md says.
+func TestErasingLeavesTheAccountOfReveals(t *testing.T) {
+	w := newWorld(t)
+	mine := of("person-17", w.event("acme", 0, 0))
+	w.write([]audit.Record{mine}, nil)
+	in := mine.Interaction
+	for kind, write := range map[string]func(context.Context, chsink.Fact) error{
+		chsink.KindRevealReason: func(ctx context.Context, f chsink.Fact) error { return w.sink.Reveal(ctx, f, true) },
+		chsink.KindFeedbackNote: func(ctx context.Context, f chsink.Fact) error { return w.sink.Feedback(ctx, f, nil) },
+	} {
+		at := in.Time.Add(time.Hour)
+		f := chsink.Fact{ID: audit.NewID(at), Tenant: in.Tenant, Day: in.Day(), Event: in.ID, Digest: in.Digest, By: "ann", At: at, Texts: []chsink.FactText{{Kind: kind, Text: "ticket 17: asked by the works council"}}}
+		if err := write(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.on(1)
+	w.erase("acme", "person-17")
+	if got := w.text("SELECT kind FROM {db}.interaction_texts FINAL"); got != "kind\nreveal_reason\n" {
+		t.Errorf("left: %q", got)
+	}
+	if rec, err := w.store.WithTenant("acme").Get(t.Context(), in.ID); err != nil || rec.TextState != "dropped" {
+		t.Errorf("%+v, %v", rec, err)
+	}
+	if x := w.check().Seals; x.TextsErased != 1 {
+		t.Errorf("%+v", x)
+	}
+	page, err := os.ReadFile("../docs/review.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := regexp.MustCompile(`(?s)evenhand sql "(.*?)"`).FindAllStringSubmatch(string(page), -1)
+	if len(statements) != 2 {
+		t.Fatalf("%d statements", len(statements))
+	}
+	for i, want := range []string{"ann\t1\t1\n", "\tacme\tann\t1\t" + in.ID.String() + "\tticket 17: asked by the works council\n"} {
+		if got := w.text(statements[i][1]); !strings.HasSuffix(got, want) {
+			t.Errorf("%s\ngives %q", statements[i][1], got)
 		}
 	}
 }

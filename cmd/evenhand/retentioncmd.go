@@ -198,7 +198,7 @@ type retainHoldCmd struct {
 type holdAddCmd struct {
 	retainFlags
 	Tenant string   `arg:"" help:"Tenant."`
-	Event  []string `help:"Id of an interaction; repeatable." placeholder:"UUID"`
+	Event  []string `help:"Id of an interaction, Evenhand's or the producer's own; repeatable." placeholder:"ID"`
 	From   string   `help:"Start of a range of event time: a day or a time." placeholder:"TIME"`
 	To     string   `help:"Its end, exclusive." placeholder:"TIME"`
 	User   string   `help:"User id." placeholder:"ID"`
@@ -211,7 +211,7 @@ func (holdAddCmd) Help() string {
 It says how many interactions the hold names now, and warns where there are none: it keeps what comes later.
 
 Examples:
-  evenhand retention hold add acme --event 64ecc60e-d487-5b0e-b92c-76b9fa175014 --reason case-4711
+  evenhand retention hold add acme --event 64ecc60e-d487-5b0e-b92c-76b9fa175014 --event of-conv-2 --reason case-4711
   evenhand retention hold add acme --from 2026-11-01 --to 2026-11-08 --reason case-4711
   evenhand retention hold add acme --user u-17 --reason case-4711 --by ann`
 }
@@ -224,10 +224,10 @@ func (cmd *holdAddCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	h.To, errs[1] = dayFlag("--to", cmd.To)
 	err := errors.Join(errs[:]...)
 	for _, e := range cmd.Event {
-		id, perr := audit.ParseID(e)
-		if perr != nil {
-			err = errors.Join(err, fmt.Errorf("--event: %q is not a UUID", e))
+		if e == "" {
+			err = errors.Join(err, errors.New("--event: is empty"))
 		}
+		id, _ := audit.EventID(cmd.Tenant, e)
 		h.Events = append(h.Events, id)
 	}
 	if err != nil {
@@ -294,6 +294,7 @@ func (cmd *holdListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			ID string `json:"hold"`
 			retention.Hold
 			Events []string `json:"events,omitempty"`
+			Named  *uint64  `json:"interactions,omitempty"` // now, while it is in force
 		}
 		out := []listed{}
 		for _, h := range holds {
@@ -301,13 +302,20 @@ func (cmd *holdListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			for _, id := range h.Events {
 				l.Events = append(l.Events, id.String())
 			}
+			if h.Active() {
+				n, err := r.Named(ctx, &h)
+				if err != nil {
+					return err
+				}
+				l.Named = &n
+			}
 			out = append(out, l)
 		}
 		if cmd.JSON {
 			return printJSON(std.out, out)
 		}
 		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "HOLD\tTENANT\tNAMES\tREASON\tPLACED\tBY\tTEXTS KEPT\tRELEASED")
+		fmt.Fprintln(t, "HOLD\tTENANT\tNAMES\tINTERACTIONS\tREASON\tPLACED\tBY\tCOPIED TEXTS\tRELEASED")
 		for _, h := range out {
 			names, released := "a user", ""
 			switch {
@@ -317,9 +325,9 @@ func (cmd *holdListCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 				names = h.From.Format("2006-01-02T15:04") + " – " + h.To.Format("2006-01-02T15:04")
 			}
 			if !h.Active() {
-				released = h.ReleasedAt.Format(time.DateOnly) + " by " + h.ReleasedBy
+				released = h.ReleasedAt.Format(time.RFC3339) + " by " + h.ReleasedBy
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", h.ID, h.Tenant, names, inLine(h.Reason), h.At.Format(time.DateOnly), h.By, h.Texts, released)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", h.ID, h.Tenant, names, figure(h.Named), inLine(h.Reason), h.At.Format(time.RFC3339), h.By, h.Texts, released)
 		}
 		return t.Flush()
 	})
@@ -357,12 +365,15 @@ type retainEraseCmd struct {
 	Reason string `help:"Code of the case, no words: it outlives the texts." placeholder:"CODE"`
 	By     string `help:"Who erases; the system user when not given." placeholder:"NAME"`
 	DryRun bool   `help:"Only say what would go." name:"dry-run"`
+
+	UnknownTenant bool `help:"Erase though nothing of the tenant is stored: what comes in of before now goes then." name:"unknown-tenant"`
 }
 
 func (retainEraseCmd) Help() string {
 	return `Takes out all texts of the interactions of a user of a tenant that happened until now (GDPR Art. 17): prompts, answers, evidence, notes, and
 whose they were. Verdicts, models, times and digests stay. What legal holds name stays until they are released. What is delivered
-again or restored from a backup goes at the next run: a digest of tenant and user id is kept for that.
+again or restored from a backup goes at the next run: a digest of tenant and user id is kept for that. A tenant of which nothing is
+stored is refused. Why members of staff looked at what is masked stays (docs/review.md).
 It waits until the texts are off the disk, as 'retention run' does. The log, exports and backups: see docs/retention.md.
 
 Examples:
@@ -376,6 +387,12 @@ func (cmd *retainEraseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return &settingsError{errors.New("--reason: is missing; give the code of the request, or --dry-run to only look")}
 	}
 	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
+		if err := r.Stores(ctx, cmd.Tenant); err != nil && (audit.KindOf(err) != audit.KindInvalid || !cmd.UnknownTenant) {
+			if audit.KindOf(err) == audit.KindInvalid {
+				err = &settingsError{fmt.Errorf("%w; --unknown-tenant erases all the same", err)}
+			}
+			return err
+		}
 		if cmd.DryRun {
 			out, err := r.Erasable(ctx, cmd.Tenant, cmd.User)
 			if err != nil {
@@ -455,16 +472,24 @@ func (cmd *erasuresCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			return printJSON(std.out, out)
 		}
 		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "ERASURE\tTENANT\tREASON\tAT\tBY\tSTATE")
+		fmt.Fprintln(t, "ERASURE\tTENANT\tREASON\tAT\tBY\tINTERACTIONS\tTEXTS\tSTATE")
 		for _, e := range list {
 			state := "under way, or broken off: the job retention completes it"
 			if !e.Done.IsZero() {
 				state = "done " + e.Done.Format(time.RFC3339)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, inLine(e.Reason), e.At.Format(time.RFC3339), e.By, state)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, inLine(e.Reason), e.At.Format(time.RFC3339), e.By, figure(e.Interactions), figure(e.Texts), state)
 		}
 		return t.Flush()
 	})
+}
+
+// figure is a number that may not be known.
+func figure(n *uint64) string {
+	if n == nil {
+		return "–"
+	}
+	return fmt.Sprint(*n)
 }
 
 type retainClassCmd struct {
