@@ -128,7 +128,7 @@ func (e *evaluation) next(b *audit.Breach, known bool) audit.Breach {
 	if known {
 		n.Seq++
 	}
-	n.Changed, n.TopRules, n.Events, n.By = time.Time{}, nil, nil, ""
+	n.Changed, n.TopRules, n.Events, n.Split, n.By, n.Confirmed = time.Time{}, nil, nil, nil, "", time.Time{}
 	return n
 }
 

@@ -593,7 +593,7 @@ func TestCusumFindsWhatTestsDoNot(t *testing.T) {
 }
 
 func critical(kind string, event byte, hour int, confirmed bool) Critical {
-	return Critical{Cell{"acme", audit.HR, kind}, audit.ID{event}, "sex.slur", confirmed, at(hour), at(hour - 5)}
+	return Critical{Cell{"acme", audit.HR, kind}, audit.ID{event}, "sex.slur", confirmed, "rita", at(hour), at(hour - 5)}
 }
 
 func TestOneConfirmedCriticalFinding(t *testing.T) {

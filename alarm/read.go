@@ -76,8 +76,8 @@ func (t *Tables) List(ctx context.Context, f Filter) ([]audit.Breach, error) {
 	return t.transitions(ctx, where+" ORDER BY changed_at DESC, breach_id LIMIT ?", append(args, f.Limit)...)
 }
 
-// said are the reviews that hold, one a content: of several people's the newest.
-const said = `SELECT tenant_id, event_day, event_id, content_digest, decision AS word, reviewed_at AS at FROM {{db}}.current_reviews`
+// said are the reviews that hold, one a content.
+const said = `SELECT tenant_id, event_day, event_id, content_digest, decision AS word, reviewer AS person, reviewed_at AS at FROM {{db}}.current_reviews`
 
 const dismissed = `SELECT tenant_id, event_day, event_id, content_digest FROM (` + said + `) WHERE word = 'dismissed'`
 
@@ -94,12 +94,12 @@ const facts = `SELECT tenant_id, event_day, event_id, content_digest, domain, ev
 // since that are not dismissed.
 func (t *Tables) Critical(ctx context.Context, since time.Time, confirmed bool) ([]Critical, error) {
 	const key = "tenant_id, event_day, event_id"
-	keys := "SELECT " + key + ", content_digest, at FROM (" + said + ") WHERE word = 'confirmed' AND at >= " + instant
+	keys := "SELECT " + key + ", content_digest, person, at FROM (" + said + ") WHERE word = 'confirmed' AND at >= " + instant
 	if !confirmed {
-		keys = "SELECT " + key + ", content_digest, max(analysis_ts) AS at FROM {{db}}.verdicts FINAL WHERE analysis_ts >= " + instant + " AND max_severity >= 4 AND (" + key + ", content_digest) NOT IN (" + dismissed + ") GROUP BY " + key + ", content_digest"
+		keys = "SELECT " + key + ", content_digest, '' AS person, max(analysis_ts) AS at FROM {{db}}.verdicts FINAL WHERE analysis_ts >= " + instant + " AND max_severity >= 4 AND (" + key + ", content_digest) NOT IN (" + dismissed + ") GROUP BY " + key + ", content_digest"
 	}
 	events := "SELECT " + key + " FROM (" + keys + ")"
-	sql := "SELECT DISTINCT f.tenant_id, c.domain, f.kind, f.event_id, f.rule, k.at, c.event_ts FROM (" + strings.ReplaceAll(found, "{{where}}", "("+key+") IN ("+events+")") + " AND severity = 4) AS f INNER JOIN (" +
+	sql := "SELECT DISTINCT f.tenant_id, c.domain, f.kind, f.event_id, f.rule, k.person, k.at, c.event_ts FROM (" + strings.ReplaceAll(found, "{{where}}", "("+key+") IN ("+events+")") + " AND severity = 4) AS f INNER JOIN (" +
 		keys + ") AS k USING (" + key + ", content_digest) INNER JOIN (" + strings.ReplaceAll(facts, "{{keys}}", events) + ") AS c USING (" + key + ", content_digest)"
 	from := since.UnixMilli()
 	var out []Critical
@@ -107,7 +107,7 @@ func (t *Tables) Critical(ctx context.Context, since time.Time, confirmed bool) 
 		c := Critical{Confirmed: confirmed}
 		var domain string
 		var id uuid.UUID
-		err := r.Scan(&c.Tenant, &domain, &c.Kind, &id, &c.Rule, &c.At, &c.When)
+		err := r.Scan(&c.Tenant, &domain, &c.Kind, &id, &c.Rule, &c.By, &c.At, &c.When)
 		c.Domain, c.Event, c.At = audit.Domain(domain), audit.ID(id), c.At.UTC()
 		c.When = c.When.UTC()
 		out = append(out, c)
@@ -151,8 +151,8 @@ func (t *Tables) Mitigations(ctx context.Context, to time.Time, window time.Dura
 	return out, err
 }
 
-// explain adds the rules that fired most in the window of a breach, examples of its events and its
-// severity.
+// explain adds the rules that fired most in the window of a breach, who was behind most of it, examples of its events and
+// its severity.
 func (t *Tables) explain(ctx context.Context, b *audit.Breach) error {
 	if b.Tier == audit.TierPolicy || b.Tier == audit.TierBlind || b.State != audit.BreachOpen {
 		return nil
@@ -178,6 +178,9 @@ func (t *Tables) explain(ctx context.Context, b *audit.Breach) error {
 	if err != nil {
 		return err
 	}
+	if err := t.split(ctx, b, where, args); err != nil {
+		return err
+	}
 	events := "SELECT tenant_id, event_day, event_id FROM {{db}}.audit_current FINAL WHERE " + where
 	sql := "SELECT rule, uniqExact(tenant_id, event_day, event_id) AS n, max(severity) FROM (" + strings.ReplaceAll(found, "{{where}}", "tenant_id = ? AND event_day >= toDate(?) AND event_day <= toDate(?) AND (tenant_id, event_day, event_id) IN ("+events+")") +
 		") WHERE " + of + " GROUP BY rule ORDER BY n DESC, rule"
@@ -200,4 +203,24 @@ func (t *Tables) explain(ctx context.Context, b *audit.Breach) error {
 		b.Severity = audit.Severities[most-1]
 	}
 	return err
+}
+
+// mostBehind bounds how many applications, models and kinds a breach names, longestBehind their names in characters.
+const mostBehind, longestBehind = 3, 100
+
+// split adds who was behind most of a breach's interactions, which where chooses.
+func (t *Tables) split(ctx context.Context, b *audit.Breach, where string, args []any) error {
+	parts := "[('application', app), ('model', model)]"
+	if b.Kind == "" {
+		parts = "arrayConcat(" + parts + ", arrayMap(k -> ('kind', toString(k)), bias_types))"
+	}
+	sql := "SELECT p.1 AS of, substringUTF8(p.2, 1, ?) AS value, count() AS n FROM (SELECT arrayJoin(" + parts + ") AS p FROM {{db}}.audit_current FINAL WHERE " + where +
+		") WHERE value != '' GROUP BY of, value ORDER BY of, n DESC, value LIMIT ? BY of"
+	b.Split = nil
+	return t.each(ctx, "alarm: split", sql, append(append([]any{longestBehind}, args...), mostBehind), func(r driver.Rows) error {
+		var p audit.Behind
+		err := r.Scan(&p.Of, &p.Value, &p.Interactions)
+		b.Split = append(b.Split, p)
+		return err
+	})
 }

@@ -115,8 +115,8 @@ func (s *stand) event(n int, tenant, kind, rule string, severity int, when time.
 	id := audit.DeriveID("event", fmt.Sprint(n))
 	stamp := when.Format("2006-01-02 15:04:05.000")
 	day := when.Format(time.DateOnly)
-	s.exec("INSERT INTO {{db}}.audit_current (tenant_id, event_day, sort_ts, event_id, version, event_ts, broker_ts, domain, analysis_status, bias_detected, bias_types, kinds, max_severity, mitigation) VALUES (?, ?, ?, ?, 1, ?, ?, ?, 'done', 1, [?], [?], ?, 'REPHRASE_RESPONSE')",
-		tenant, day, stamp, id.String(), stamp, stamp, cmp.Or(s.domain, "hr"), kind, kind, severity)
+	s.exec("INSERT INTO {{db}}.audit_current (tenant_id, event_day, sort_ts, event_id, version, event_ts, broker_ts, domain, app, model, analysis_status, bias_detected, bias_types, kinds, max_severity, mitigation) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, 'm', 'done', 1, [?], [?], ?, 'REPHRASE_RESPONSE')",
+		tenant, day, stamp, id.String(), stamp, stamp, cmp.Or(s.domain, "hr"), fmt.Sprint("app-", n%2), kind, kind, severity)
 	s.exec("INSERT INTO {{db}}.verdicts (tenant_id, event_day, event_id, analyzer, version, status, max_severity, analysis_ts, findings.kind, findings.rule, findings.rule_version, findings.ground, findings.severity, findings.score, findings.confidence, findings.side, findings.start, findings.end, findings.abusive, findings.entity) VALUES (?, ?, ?, 'hot', 1, 'done', ?, ?, [?, 'charter.birth'], [?, 'in.prompt'], ['1', '1'], ['', ''], [?, 4], [1, 1], [1, 1], ['output', 'input'], [0, 0], [1, 1], [0, 0], ['', ''])",
 		tenant, day, id.String(), severity, stamp, kind, rule, severity)
 	return id
@@ -154,6 +154,9 @@ func TestRowsToBreaches(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	if d := gocmp.Diff([]audit.RuleCount{{Rule: "sex.a", Interactions: 8}, {Rule: "sex.b", Interactions: 5}}, b.TopRules); d != "" {
+		t.Error(d)
+	}
+	if d := gocmp.Diff([]audit.Behind{{Of: "application", Value: "app-0", Interactions: 7}, {Of: "application", Value: "app-1", Interactions: 6}, {Of: "model", Value: "m", Interactions: 13}}, b.Split); d != "" {
 		t.Error(d)
 	}
 	if m := list[1-i]; m.K != 13 || m.N != 13 || m.Mitigation != "REPHRASE_RESPONSE" || m.Kind != "charter.sex" || m.Domain != audit.Finance {
@@ -342,8 +345,8 @@ func TestReviewsOpenBreaches(t *testing.T) {
 	}
 	r := s.runner(s.arbiter())
 	s.run(r)
-	const breaches = "concat(kind, ' ', tier, ' ', toString(k), ' ', arrayStringConcat(top_rules.rule, ','), ' ', toString(event_ids)) AS x FROM {{db}}.breaches FINAL WHERE tier = 'policy' ORDER BY kind"
-	if got, want := s.list(breaches), "charter.language policy 1 language.slur ['"+both.String()+"'], charter.nationality policy 1 nationality.slur ['"+back.String()+"'], charter.sex policy 1 sex.slur ['"+confirmed.String()+"']"; got != want {
+	breaches := "concat(kind, ' ', tier, ' ', toString(k), ' ', arrayStringConcat(top_rules.rule, ','), ' ', toString(event_ids), ' ', decided_by, ' ', toString(dateDiff('minute', confirmed_at, toDateTime64('" + s.now.Format("2006-01-02 15:04:05.000") + "', 3, 'UTC')))) AS x FROM {{db}}.breaches FINAL WHERE tier = 'policy' ORDER BY kind"
+	if got, want := s.list(breaches), "charter.language policy 1 language.slur ['"+both.String()+"'] rita 59, charter.nationality policy 1 nationality.slur ['"+back.String()+"'] rita 56, charter.sex policy 1 sex.slur ['"+confirmed.String()+"'] ann 60"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// Unconfirmed ones too, where the policy wants them; not what was dismissed, nor what came late.
@@ -366,7 +369,7 @@ func TestReviewsOpenBreaches(t *testing.T) {
 func TestBreachRowHoldsAll(t *testing.T) {
 	s := newStand(t)
 	b := audit.Breach{ID: audit.ID{1}, Seq: 3, Tenant: "acme", Policy: "p", Tier: audit.TierRate, Domain: audit.HR, Kind: sex, Group: "g", Generation: 2, State: audit.BreachMitigated, Reason: "completed",
-		Opened: at(1), Changed: at(2), From: at(0), To: at(1), N: 10, K: 5, Rate: 0.5, Lower: 0.2, Upper: 0.8, Baseline: 0.1, BaselineN: 1000, P: 1e-9, Severity: audit.High, RuleSet: "r", Mitigation: "m", By: "ann",
+		Opened: at(1), Changed: at(2), From: at(0), To: at(1), N: 10, K: 5, Rate: 0.5, Lower: 0.2, Upper: 0.8, Baseline: 0.1, BaselineN: 1000, P: 1e-9, Severity: audit.High, RuleSet: "r", Mitigation: "m", By: "ann", Confirmed: at(1), Split: []audit.Behind{{Of: "model", Value: "m-1", Interactions: 5}},
 		TopRules: []audit.RuleCount{{Rule: "a", Interactions: 4}}, Events: []audit.ID{{7}}}
 	if err := breaches.Write(t.Context(), s.tables.conn, s.tables.db, b); err != nil {
 		t.Fatal(err)

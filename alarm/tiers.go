@@ -16,6 +16,7 @@ type Critical struct {
 	Event     audit.ID
 	Rule      string
 	Confirmed bool
+	By        string    // who confirmed it
 	At        time.Time // of the review that confirmed it, else of the analysis
 	When      time.Time // of the event
 }
@@ -142,6 +143,9 @@ func (e *evaluation) criticalAt(at place, list []Critical) {
 		if c.When.After(next.To) {
 			next.To = c.When
 		}
+	}
+	if news[0].Confirmed { // the newest
+		next.By, next.Confirmed = news[0].By, news[0].At
 	}
 	next.From, next.To = next.From.Truncate(time.Second), next.To.Truncate(time.Second).Add(time.Second)
 	next.N, next.K, next.Rate, next.TopRules = 0, 0, 0, nil

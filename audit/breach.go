@@ -66,7 +66,16 @@ type Breach struct {
 	TopRules   []RuleCount `json:"top_rules"`
 	Events     []ID        `json:"event_ids"` // up to ten examples
 	Mitigation string      `json:"mitigation"`
-	By         string      `json:"by,omitempty"` // the person who decided this; "" when none did
+	By         string      `json:"by,omitempty"`          // the person who decided this, or whose review opened it; "" when none did
+	Confirmed  time.Time   `json:"confirmed_at,omitzero"` // when that review was; zero without one
+	Split      []Behind    `json:"split,omitempty"`       // who was behind most of K
+}
+
+// Behind is in how many of a breach's interactions something took part: an application, a model, a kind of bias.
+type Behind struct {
+	Of           string `json:"of"` // application, model or kind
+	Value        string `json:"value"`
+	Interactions uint64 `json:"interactions"`
 }
 
 // RuleCount is in how many interactions a rule fired.

@@ -122,13 +122,16 @@ func TestWords(t *testing.T) {
 	rate := breach("charter.age")
 	blind := breach("")
 	blind.Tier, blind.TopRules, blind.Events, blind.BaselineN, blind.Domain, blind.Group = audit.TierBlind, nil, nil, 0, "", "coverage"
+	blind.Split = nil
 	critical := breach("safety.violence")
 	critical.Tier, critical.N, critical.K, critical.BaselineN, critical.Severity, critical.Group = audit.TierPolicy, 0, 2, 0, audit.Critical, "critical"
+	critical.By, critical.Confirmed, critical.From = "rita", critical.To.Add(-7*time.Minute), critical.To.Add(-time.Second)
+	critical.To, critical.Split = critical.From.Add(time.Second), nil
 	often := breach("charter.sex")
 	often.Tier, often.Group = audit.TierMitigation, "mitigation"
 	hostile := breach("x`|<b>[a](http://evil)")
 	hostile.Tenant, hostile.Policy, hostile.Domain = `a"; rm -rf ~ #`, "`p`\n# head", "$(id)"
-	hostile.TopRules[0].Rule = "|a|\n"
+	hostile.TopRules[0].Rule, hostile.Split[1].Value = "|a|\n", "`m|`\n# head"
 	for _, tc := range []struct {
 		name string
 		b    audit.Breach
@@ -186,6 +189,18 @@ func TestLinks(t *testing.T) {
 	p.DueDays = map[audit.Severity]int{audit.High: -1}
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "linear.due_days.high") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A link may lead to the dashboard that shows the kind.
+func TestBoardOfAKind(t *testing.T) {
+	p := policy()
+	p.Grafana = "https://grafana.example.com/d/{board}?var-tenant={tenant}"
+	for kind, want := range map[string]string{"": "evenhand-bias-rates", "charter.age": "evenhand-bias-rates", "safety.self_harm": "evenhand-safety", "dei.person_first": "evenhand-safety"} {
+		b := breach(kind)
+		if got := p.links(&b)[1].URL; got != "https://grafana.example.com/d/"+want+"?var-tenant=acme" {
+			t.Errorf("%q: %s", kind, got)
+		}
 	}
 }
 
@@ -250,7 +265,7 @@ func TestTicketsHoldNoTextOfPeople(t *testing.T) {
 		}
 	}
 	walk("", reflect.TypeFor[audit.Breach]())
-	if got, want := strings.Join(words, " "), "Tenant Policy Tier Domain Kind Group State Reason Severity RuleSet TopRules.Rule Mitigation By"; got != want {
+	if got, want := strings.Join(words, " "), "Tenant Policy Tier Domain Kind Group State Reason Severity RuleSet TopRules.Rule Mitigation By Split.Of Split.Value"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 }

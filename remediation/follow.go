@@ -19,7 +19,7 @@ func Follow(history []audit.Breach, is sinks.IssueState) (next audit.Breach, ok 
 	last := len(history) - 1
 	next = history[last]
 	next.Seq++
-	next.Changed, next.By = time.Time{}, "" // trackers do not say who
+	next.Changed, next.By, next.Confirmed = time.Time{}, "", time.Time{} // the webhook says who, the issue does not
 	switch {
 	case next.State == audit.BreachOpen && is.Closed != "":
 		opened := last

@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -10,7 +11,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -25,6 +28,7 @@ const (
 	maxDelivery    = 1 << 20          // bytes of a webhook's body
 	deliveryWindow = time.Minute      // by which a delivery's time may be off
 	answerWithin   = 4 * time.Second  // Linear gives up after 5 s and delivers again later
+	longestActor   = 100              // characters of the name of who did it
 	slowestBody    = 10 * time.Second // of a client that sends slowly
 )
 
@@ -36,6 +40,7 @@ type Delivery struct {
 	At     time.Time // webhookTimestamp
 	ID     audit.ID  // of the thing that changed, zero when it is no UUID
 	State  string    // type of the issue's state, as the delivery has it
+	By     string    // who moved the issue to another state; "" when the delivery tells of something else, or not who
 }
 
 var (
@@ -69,6 +74,8 @@ func parseDelivery(body []byte) (d Delivery, err error) {
 		Type      string          `json:"type"`
 		Timestamp int64           `json:"webhookTimestamp"`
 		Data      json.RawMessage `json:"data"`
+		Actor     json.RawMessage `json:"actor"`
+		Before    json.RawMessage `json:"updatedFrom"`
 	}
 	if err := json.Unmarshal(body, &w); err != nil || w.Type == "" || len(w.Type) > 100 || len(w.Action) > 100 {
 		return d, errForm
@@ -88,9 +95,30 @@ func parseDelivery(body []byte) (d Delivery, err error) {
 		if id, err := audit.ParseID(thing.ID); err == nil {
 			d.ID = id
 		}
+		d.By = mover(w.Actor, w.Before)
 	}
 	return d, nil
 }
+
+// mover is who moved an issue to another state, by name; "" when before, what the delivery says was so until then, has no
+// state, or no actor has a name.
+func mover(actor, before json.RawMessage) string {
+	var was struct {
+		StateID string `json:"stateId"`
+	}
+	var who struct {
+		Name string `json:"name"`
+		ID   string `json:"id"`
+	}
+	if json.Unmarshal(before, &was) != nil || was.StateID == "" || json.Unmarshal(actor, &who) != nil {
+		return ""
+	}
+	name := []rune(strings.ToValidUTF8(cmp.Or(who.Name, who.ID), ""))
+	return string(name[:min(len(name), longestActor)])
+}
+
+// closedStates are the types of state in which an issue is closed.
+var closedStates = []string{"completed", "canceled", "duplicate"}
 
 // Inbox takes Linear's webhooks. Every door of an installation may have one.
 type Inbox struct {
@@ -152,7 +180,7 @@ func (in *Inbox) take(ctx context.Context, id string, d *Delivery, at time.Time)
 	if err != nil || known {
 		return err
 	}
-	m, err := (&note{Target: in.Target, Issue: d.ID}).message()
+	m, err := (&note{Target: in.Target, Issue: d.ID, By: d.By, Closed: slices.Contains(closedStates, d.State)}).message()
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,53 @@ func TestInbox(t *testing.T) {
 	}
 }
 
+// Who moved an issue is known where the delivery says that it did move, and by whom.
+func TestWhoMovedAnIssue(t *testing.T) {
+	for _, tc := range []struct{ actor, before, want string }{
+		{`{"id":"u1","type":"user","name":"Ann Other"}`, `{"stateId":"s1","updatedAt":"x"}`, "Ann Other"},
+		{`{"id":"u1","type":"user"}`, `{"stateId":"s1"}`, "u1"},
+		{`{"id":"u1","name":"Ann Other"}`, `{"title":"before"}`, ""},
+		{`{"id":"u1","name":"Ann Other"}`, `null`, ""},
+		{`null`, `{"stateId":"s1"}`, ""},
+		{`"Ann"`, `{"stateId":"s1"}`, ""},
+		{`{"name":"` + strings.Repeat("é", 200) + `"}`, `{"stateId":"s1"}`, strings.Repeat("é", 100)},
+	} {
+		d, err := parseDelivery([]byte(`{"action":"update","type":"Issue","webhookTimestamp":1,"data":{"id":"x","state":{"type":"completed"}},"actor":` + tc.actor + `,"updatedFrom":` + tc.before + `}`))
+		if err != nil || d.By != tc.want {
+			t.Errorf("%s, before %s: %q, %v; want %q", tc.actor, tc.before, d.By, err, tc.want)
+		}
+	}
+	if d, err := parseDelivery([]byte(`{"action":"update","type":"Issue","webhookTimestamp":1,"data":{"id":"x","state":{"type":"completed"}}}`)); err != nil || d.By != "" {
+		t.Errorf("without an actor: %+v %v", d, err)
+	}
+}
+
+// Who closed an issue, and who opened it again, stands with the transition; who is said to have done what the issue does
+// not show did not.
+func TestWhoMovedAnIssueIsKept(t *testing.T) {
+	f := newFixture(t)
+	s := f.service()
+	f.run(s)
+	b := f.decide(breach("charter.age"), "open", "breached")
+	f.until(s, "the issue", f.settled(3))
+	for _, tc := range []struct {
+		to     string
+		by     string
+		closed bool
+		state  audit.BreachState
+		want   string
+	}{{"completed", "Ann Other", true, audit.BreachMitigated, "Ann Other"}, {"started", "Bo", false, audit.BreachOpen, "Bo"}, {"canceled", "Cid", false, audit.BreachMitigated, ""}} {
+		f.stub.Move(t, "BIAS-1", tc.to)
+		if err := s.publish(note{Target: linear.Name, Issue: issueID(linear.Name, &b), By: tc.by, Closed: tc.closed}); err != nil {
+			t.Fatal(err)
+		}
+		f.until(s, tc.to, func() bool { return f.newest(b).State == tc.state })
+		if got := f.newest(b).By; got != tc.want {
+			t.Errorf("%s: by %q, want %q", tc.to, got, tc.want)
+		}
+	}
+}
+
 // Closed, closed again, opened by a person, old news after new: the breach follows the issue as it is.
 func TestWebhooksInAnyOrder(t *testing.T) {
 	f := newFixture(t)

@@ -30,7 +30,7 @@ func fill(template string, b *audit.Breach) (string, error) {
 		return "", nil
 	}
 	values := map[string]string{
-		"tenant": b.Tenant, "domain": string(b.Domain), "kind": b.Kind, "group": b.Group, "policy": b.Policy, "breach": b.ID.String(),
+		"tenant": b.Tenant, "domain": string(b.Domain), "kind": b.Kind, "group": b.Group, "policy": b.Policy, "breach": b.ID.String(), "board": board(b),
 		"from": b.From.UTC().Format(time.RFC3339), "to": b.To.UTC().Format(time.RFC3339),
 		"from_ms": strconv.FormatInt(b.From.UnixMilli(), 10), "to_ms": strconv.FormatInt(b.To.UnixMilli(), 10),
 	}
@@ -44,7 +44,7 @@ func fill(template string, b *audit.Breach) (string, error) {
 		name, after, closed := strings.Cut(tail, "}")
 		v, known := values[name]
 		if !closed || !known {
-			return "", fmt.Errorf("{%s} is none of tenant, domain, kind, group, policy, breach, from, to, from_ms, to_ms", name)
+			return "", fmt.Errorf("{%s} is none of tenant, domain, kind, group, policy, breach, board, from, to, from_ms, to_ms", name)
 		}
 		out.WriteString(strings.ReplaceAll(url.QueryEscape(v), "+", "%20"))
 		rest = after
@@ -54,4 +54,12 @@ func fill(template string, b *audit.Breach) (string, error) {
 		return "", errors.New("is not an http address")
 	}
 	return out.String(), nil
+}
+
+// board is the uid of the dashboard that shows a breach's kind.
+func board(b *audit.Breach) string {
+	if b.Kind == "" || strings.HasPrefix(b.Kind, "charter.") {
+		return "evenhand-bias-rates"
+	}
+	return "evenhand-safety"
 }

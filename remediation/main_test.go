@@ -253,6 +253,7 @@ func breach(kind string) audit.Breach {
 		TopRules:   []audit.RuleCount{{Rule: "age.older.too_old", Interactions: 61}, {Rule: "age.younger.too_young", Interactions: 21}},
 		Events:     []audit.ID{audit.DerivedV4("event", "1"), audit.DerivedV4("event", "2")},
 		Mitigation: audit.MitigationRephrase,
+		Split:      []audit.Behind{{Of: "application", Value: "careers", Interactions: 60}, {Of: "application", Value: "desk", Interactions: 22}, {Of: "model", Value: "m-2", Interactions: 82}},
 	}
 }
 

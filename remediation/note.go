@@ -19,7 +19,9 @@ type note struct {
 	Tenant string   `json:"tenant_id,omitempty"`
 	Breach audit.ID `json:"breach_id,omitzero"`
 	Target string   `json:"target"`
-	Issue  audit.ID `json:"issue,omitzero"` // by our id: somebody changed it
+	Issue  audit.ID `json:"issue,omitzero"`   // by our id: somebody changed it
+	By     string   `json:"by,omitempty"`     // who moved the issue to another state, where that is known
+	Closed bool     `json:"closed,omitempty"` // that state is a closed one
 }
 
 func (n *note) group() group { return group{n.Tenant, n.Breach, n.Target} }

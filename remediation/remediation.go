@@ -40,7 +40,7 @@ type Policy struct {
 	// DueDays is after how many days an issue is due, by severity; 0 sets no day.
 	DueDays map[audit.Severity]int
 	// Review and Grafana are URL templates of links to the interactions of a window; "" for none.
-	// {tenant} {domain} {kind} {group} {policy} {breach} {from} {to} (RFC 3339) {from_ms} {to_ms} are filled in.
+	// {tenant} {domain} {kind} {group} {policy} {breach} {board} {from} {to} (RFC 3339) {from_ms} {to_ms} are filled in.
 	Review, Grafana string
 	// CommentResolved tells the issue when the rate is back near its baseline. People close it.
 	CommentResolved bool

@@ -59,7 +59,7 @@ func (s *Service) Run(ctx context.Context, tickets, issues message.Subscriber, a
 		if n.Issue.IsZero() {
 			return nil
 		}
-		return s.settle(ctx, a, n.Target, n.Issue)
+		return s.settle(ctx, a, n)
 	}))
 	if err := router.Run(ctx); err != nil {
 		return audit.E(op, audit.KindUnavailable, err)

@@ -280,8 +280,9 @@ func (s *Service) lacking(history []audit.Breach, known map[audit.ID]bool) (out 
 // errNoReader is about trackers that do not tell how issues stand.
 var errNoReader = errors.New("the tracker does not tell how an issue stands")
 
-// settle proposes for a breach what people did with its issue.
-func (s *Service) settle(ctx context.Context, a Decisions, target string, issue audit.ID) error {
+// settle proposes for a breach what people did with its issue. Who did it is known if the issue stands as the note says.
+func (s *Service) settle(ctx context.Context, a Decisions, n *note) error {
+	target, issue := n.Target, n.Issue
 	t, known := s.targets[target]
 	if !known {
 		return nil
@@ -313,6 +314,9 @@ func (s *Service) settle(ctx context.Context, a Decisions, target string, issue 
 		next, ok := Follow(history, is)
 		if !ok {
 			return nil
+		}
+		if n.Closed == (is.Closed != "") {
+			next.By = n.By
 		}
 		won, err := s.propose(ctx, a, &next)
 		if err != nil || won {

@@ -1,6 +1,7 @@
 package remediation
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,21 +13,23 @@ import (
 
 // words are the templates of what people read.
 var words = template.Must(template.New("").Funcs(template.FuncMap{
-	"stamp": stamp, "percent": percent, "count": count, "code": code, "chance": chance,
+	"stamp": stamp, "between": between, "percent": percent, "count": count, "code": code, "chance": chance,
 }).ParseFS(templates, "templates/*.tmpl"))
 
 // said is a breach as the templates see it. Of a blind one N were received and K of them not analysed.
 type said struct {
 	*audit.Breach
-	Blind, Often                    bool
+	Blind, Often, Critical          bool
 	What, News, Advice, Query, Tier string
+	Shown                           string // how many of the interactions are examples: "10 of 44", "" where all are
+	Watched                         string // what is looked at once the issue is closed
 	Tally                           string // counts K and N again, "" where nothing was
 	Links                           []link
 }
 
 func (p Policy) say(name string, b *audit.Breach, prev audit.BreachState) string {
 	var out strings.Builder
-	s := said{Breach: b, Blind: b.Tier == audit.TierBlind, Often: b.Tier == audit.TierMitigation, What: what(b), News: news(b, prev), Advice: advice(b), Query: query(b), Tally: tally(b), Tier: tiers[b.Tier], Links: p.links(b)}
+	s := said{Breach: b, Blind: b.Tier == audit.TierBlind, Often: b.Tier == audit.TierMitigation, Critical: b.Tier == audit.TierPolicy, What: what(b), News: news(b, prev), Advice: advice(b), Query: query(b), Tally: tally(b), Tier: tiers[b.Tier], Shown: shown(b), Watched: cmp.Or(watched[b.Tier], "its rate stays watched: if it returns, this issue is opened again"), Links: p.links(b)}
 	if s.Tier == "" {
 		s.Tier = code(string(b.Tier))
 	}
@@ -62,7 +65,7 @@ func title(b *audit.Breach) string {
 	case b.Tier == audit.TierBlind:
 		t = "Too little is analysed in " + where
 	case b.Tier == audit.TierPolicy:
-		t = "Critical finding: " + t
+		t = "Critical finding: " + strings.TrimSuffix(subject(b), " findings") + " in " + where
 	case b.Tier == audit.TierMitigation:
 		t = "Frequent mitigation: " + t
 	case b.N > 0 && b.BaselineN > 0:
@@ -131,6 +134,20 @@ var over = map[string]string{
 	"rules_changed":  "The rules have another version, and rates under two versions are not comparable: the breach is resolved.",
 }
 
+// watched says what is looked at once the issue of a breach is closed, where it is not its rate.
+var watched = map[audit.BreachTier]string{
+	audit.TierPolicy: "such findings stay watched: at the next one this issue is opened again, and if none comes within the policy's `reopen` the breach is resolved",
+	audit.TierBlind:  "coverage stays watched: if it falls again, this issue is opened again",
+}
+
+// shown says how many of the interactions that a breach counts are among its examples.
+func shown(b *audit.Breach) string {
+	if n := uint64(len(b.Events)); n < b.K {
+		return count(n) + " of " + count(b.K)
+	}
+	return ""
+}
+
 // ended is what a person says who resolves a breach.
 var ended = map[string]string{
 	"fixed":    "says that the cause is mended",
@@ -167,7 +184,10 @@ func advice(b *audit.Breach) string {
 	default:
 		first = "Have a person review the examples, then decide."
 	}
-	return first + " Check first whether one model, application or prompt version is behind most of them, and whether the findings are right: dismissed ones leave the rate."
+	if b.Tier == audit.TierPolicy {
+		return first + " Look first at other answers of the same application and model: they may hold findings of the kind that nobody has reviewed yet."
+	}
+	return first + " Check first whether one application, model or prompt version is behind most of them, and whether the findings are right: dismissed ones leave the rate."
 }
 
 // SQL of what alarms count: of analysed interactions those that did not come late, and of these what no person dismissed.
@@ -254,6 +274,14 @@ func plain(s string) bool {
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// between is a window; one that ends in the minute of its beginning is that minute.
+func between(from, to time.Time) string {
+	if a, b := stamp(from), stamp(to); a != b {
+		return a + " – " + b
+	}
+	return stamp(from)
+}
 
 // percent shows a share with three digits at most, so that rare things are not 0.
 func percent(share float64) string {

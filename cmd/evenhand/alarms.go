@@ -309,7 +309,7 @@ func (cmd *alarmsResolveCmd) Run(ctx context.Context, c *cli, std *stdio) error 
 	if b.State == audit.BreachResolved {
 		return fmt.Errorf("breach %s is resolved already (%s)", id, b.Reason)
 	}
-	b.Seq, b.State, b.Reason, b.By, b.Changed = b.Seq+1, audit.BreachResolved, cmd.Reason, me(cmd.By), time.Time{}
+	b.Seq, b.State, b.Reason, b.By, b.Changed, b.Confirmed = b.Seq+1, audit.BreachResolved, cmd.Reason, me(cmd.By), time.Time{}, time.Time{}
 	d, err := breaches.Propose(ctx, log, &b)
 	if err != nil {
 		return err

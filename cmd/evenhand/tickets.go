@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -89,13 +90,19 @@ func printTickets(out io.Writer, list []remediation.Entry, asJSON bool) error {
 	fmt.Fprintln(t, "TICKET\tTARGET\tACTION\tSEQ\tSTATE\tATTEMPTS\tWRITTEN\tISSUE\tBREACH\tSAYS")
 	for i := range list {
 		e := &list[i]
-		says := cmp.Or(e.Title, e.Tenant)
+		says := cmp.Or(e.Title, headline(e.Body), "-")
 		if e.State != remediation.Sent {
 			says = cmp.Or(e.Detail, says)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\n", e.ID, e.Target, e.Action, e.Seq, e.State, e.Attempts, e.Created.Format("2006-01-02 15:04:05"), inLine(cmp.Or(e.Key, "-")), e.Breach, inLine(cut(says, 60)))
 	}
 	return t.Flush()
+}
+
+// headline is the first line of a Markdown text, without its marks of bold.
+func headline(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return strings.ReplaceAll(line, "**", "")
 }
 
 type ticketsShowCmd struct {
@@ -254,5 +261,6 @@ func sampleBreach(now time.Time) audit.Breach {
 		State: audit.BreachOpen, Reason: "breached", Opened: to, Changed: to, From: to.Add(-24 * time.Hour), To: to, N: 2000, K: 82, Rate: 0.041, Lower: 0.033168, Upper: 0.050568,
 		Baseline: 0.012, BaselineN: 40000, P: 1e-9, Severity: audit.High, RuleSet: "example",
 		TopRules: []audit.RuleCount{{Rule: "age.older.too_old", Interactions: 61}}, Mitigation: audit.MitigationRephrase,
+		Split: []audit.Behind{{Of: "application", Value: "careers-chat", Interactions: 78}, {Of: "model", Value: "example-model", Interactions: 82}},
 	}
 }

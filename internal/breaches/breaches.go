@@ -22,7 +22,7 @@ const Kind = "breach"
 
 // Columns are those that Scan reads and Write writes: all but written_at.
 const Columns = `tenant_id, breach_id, seq, version, state, reason, policy, tier, domain, kind, rule_group, generation, opened_at, changed_at, window_from, window_to,
-	n, k, rate, lower, upper, baseline, baseline_n, p_value, severity, rule_set, top_rules.rule, top_rules.interactions, event_ids, mitigation, decided_by`
+	n, k, rate, lower, upper, baseline, baseline_n, p_value, severity, rule_set, top_rules.rule, top_rules.interactions, event_ids, mitigation, decided_by, confirmed_at, split.of, split.value, split.interactions`
 
 // Of makes the transition that a decision says: its value, and of the decision itself the id, the number
 // and the broker's time.
@@ -80,6 +80,10 @@ func Write(ctx context.Context, conn driver.Conn, database string, list ...audit
 	for i := range list {
 		b := &list[i]
 		rules, fired, events := []string{}, []uint64{}, []uuid.UUID{}
+		of, value, took := []string{}, []string{}, []uint64{}
+		for _, s := range b.Split {
+			of, value, took = append(of, s.Of), append(value, s.Value), append(took, s.Interactions)
+		}
 		for _, r := range b.TopRules {
 			rules, fired = append(rules, r.Rule), append(fired, r.Interactions)
 		}
@@ -87,7 +91,7 @@ func Write(ctx context.Context, conn driver.Conn, database string, list ...audit
 			events = append(events, uuid.UUID(e))
 		}
 		err := batch.Append(b.Tenant, uuid.UUID(b.ID), b.Seq, uint64(b.Changed.UnixMilli()), string(b.State), b.Reason, b.Policy, string(b.Tier), string(b.Domain), b.Kind, b.Group, b.Generation,
-			moment(b.Opened), b.Changed, moment(b.From), moment(b.To), b.N, b.K, b.Rate, b.Lower, b.Upper, b.Baseline, b.BaselineN, b.P, b.Severity.Level(), b.RuleSet, rules, fired, events, b.Mitigation, b.By)
+			moment(b.Opened), b.Changed, moment(b.From), moment(b.To), b.N, b.K, b.Rate, b.Lower, b.Upper, b.Baseline, b.BaselineN, b.P, b.Severity.Level(), b.RuleSet, rules, fired, events, b.Mitigation, b.By, moment(b.Confirmed), of, value, took)
 		if err != nil {
 			return chconn.Wrap(op, err)
 		}
@@ -112,10 +116,12 @@ func Scan(rows driver.Rows) (b audit.Breach, err error) {
 	var rules []string
 	var fired []uint64
 	var events []uuid.UUID
+	var of, value []string
+	var took []uint64
 	err = rows.Scan(&b.Tenant, &id, &b.Seq, &version, &state, &b.Reason, &b.Policy, &tier, &domain, &b.Kind, &b.Group, &b.Generation, &b.Opened, &b.Changed, &b.From, &b.To,
-		&b.N, &b.K, &b.Rate, &b.Lower, &b.Upper, &b.Baseline, &b.BaselineN, &b.P, &severity, &b.RuleSet, &rules, &fired, &events, &b.Mitigation, &b.By)
+		&b.N, &b.K, &b.Rate, &b.Lower, &b.Upper, &b.Baseline, &b.BaselineN, &b.P, &severity, &b.RuleSet, &rules, &fired, &events, &b.Mitigation, &b.By, &b.Confirmed, &of, &value, &took)
 	b.ID, b.State, b.Tier, b.Domain = audit.ID(id), audit.BreachState(state), audit.BreachTier(tier), audit.Domain(domain)
-	for _, t := range []*time.Time{&b.Opened, &b.Changed, &b.From, &b.To} {
+	for _, t := range []*time.Time{&b.Opened, &b.Changed, &b.From, &b.To, &b.Confirmed} {
 		if *t = t.UTC(); t.UnixMilli() == 0 {
 			*t = time.Time{}
 		}
@@ -128,6 +134,9 @@ func Scan(rows driver.Rows) (b audit.Breach, err error) {
 	}
 	for _, e := range events {
 		b.Events = append(b.Events, audit.ID(e))
+	}
+	for i := range of {
+		b.Split = append(b.Split, audit.Behind{Of: of[i], Value: value[i], Interactions: took[i]})
 	}
 	return b, err
 }
