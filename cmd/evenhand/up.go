@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,7 +37,7 @@ type running struct {
 func runningFile(dataDir string) string { return filepath.Join(dataDir, "running.json") }
 
 // Run starts everything embedded and serves until a signal.
-func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
+func (cmd *upCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	began := time.Now()
 	d := defaultSettings()
 	d.Tenant.Default = "default"
@@ -53,7 +54,7 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	if len(s.Kafka.TenantTopics) > 0 {
 		return &settingsError{errors.New("kafka.tenant_topics: is for an outside Kafka, whose ACLs say who may write to a topic; the embedded broker has none, so leave it unset")}
 	}
-	log, err := obs.NewLogger(io.err, s.Log)
+	log, err := obs.NewLogger(std.err, s.Log)
 	if err != nil {
 		return &settingsError{err}
 	}
@@ -70,7 +71,17 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 		return err
 	}
 	defer func() { _ = os.Remove(runningFile(s.DataDir)) }()
-	fmt.Fprintf(io.out, `Evenhand is up (%.1f s).
+	s.announce(std.out, &me, time.Since(began), st.engine.Endpoint(engine.Reader).Native, st.engine.Endpoint(engine.Grafana).HTTP)
+	return st.serve(ctx)
+}
+
+// announce says where everything is. Folders are whole paths: a relative one holds in the terminal of 'up' only.
+func (s settings) announce(out io.Writer, me *running, took time.Duration, native, http string) {
+	given := s.DataDir
+	if abs, err := filepath.Abs(s.DataDir); err == nil {
+		s.DataDir = abs
+	}
+	fmt.Fprintf(out, `Evenhand is up (%.1f s).
   HTTP        %s   (GraphQL: /graphql)
   Apps        OTEL_EXPORTER_OTLP_ENDPOINT=%s, LANGFUSE_BASE_URL=%s, LiteLLM: /v1/litellm,
               in line: POST /v1/guard%s
@@ -81,9 +92,8 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, io *stdio) error {
   Access      %s
   Data        %s
 %sSend something:  evenhand emit examples/interactions.jsonl     Look:  evenhand rates     Stop: Ctrl-C
-`, time.Since(began).Seconds(), me.HTTP, me.HTTP, me.HTTP, s.gatewayHint(me.HTTP), me.Kafka, st.engine.Endpoint(engine.Reader).Native,
-		filepath.Join(engineDir(s), string(engine.Grafana)+".password"), st.engine.Endpoint(engine.Grafana).HTTP, s.access(), s.DataDir, elsewhere(s.DataDir))
-	return st.serve(ctx)
+`, took.Seconds(), me.HTTP, me.HTTP, me.HTTP, s.gatewayHint(me.HTTP), me.Kafka, native,
+		filepath.Join(engineDir(s), string(engine.Grafana)+".password"), http, s.access(), s.DataDir, elsewhere(given))
 }
 
 // elsewhere says how the other commands find a data folder that is not the usual one.
