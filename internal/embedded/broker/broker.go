@@ -13,7 +13,7 @@
 //     before it writes the new ones and a kill in between would lose them;
 //   - a cap: at Options.MaxLogBytes, or 20 % of the disk that was free, producing to llm.interactions
 //     is refused with POLICY_VIOLATION, which clients hand to their callers at once, until trimming
-//     made room. Other topics go on;
+//     made room, which a full log does within a second of what the group commits. Other topics go on;
 //   - a tick: once a day a record with the header evenhand-tick rolls the segment of a quiet log, so
 //     that consumed text leaves the disk.
 //
@@ -62,7 +62,7 @@ type Options struct {
 	Topics []string
 	// Groups overrides the consumer group that a topic's records wait for (kafkaconn.GroupOf).
 	Groups map[string]string
-	// TrimEvery is the time between two trims. Default 30s.
+	// TrimEvery is the time between two trims of a log that is not full. Default 30s.
 	TrimEvery time.Duration
 	// Logger hears of what an operator should know; nil is quiet.
 	Logger *slog.Logger

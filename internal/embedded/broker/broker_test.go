@@ -220,6 +220,36 @@ func TestCapRefusesUntilTrimmed(t *testing.T) {
 	}
 }
 
+// A full log takes interactions again soon after they were consumed, long before the next trim, and what nobody has read stays.
+func TestCapOpensWithCommits(t *testing.T) {
+	opt := oneOf(t.TempDir())
+	opt.MaxLogBytes, opt.TrimEvery = 300<<10, time.Hour
+	b := start(t, opt)
+	conn := connTo(b.Addr())
+	taken := 0
+	for ; taken < 100 && !b.Full(); taken++ {
+		_ = produce(t, conn, kafkaconn.Interactions, randomText(20<<10, taken))
+	}
+	taken-- // the one that was refused
+	if !b.Full() || taken < 5 {
+		t.Fatalf("full %t after %d", b.Full(), taken)
+	}
+	commit(t, conn, int64(taken-3))
+	for deadline := time.Now().Add(20 * time.Second); b.Full() && time.Now().Before(deadline); {
+		if err := produce(t, conn, kafkaconn.Interactions, "again"); err == nil {
+			break
+		}
+	}
+	if b.Full() {
+		t.Error("still full, though most was consumed")
+	}
+	for _, p := range b.cluster.PartitionInfos(kafkaconn.Interactions) {
+		if p.LogStartOffset > int64(taken-3) {
+			t.Errorf("begins at %d, and only %d were read", p.LogStartOffset, taken-3)
+		}
+	}
+}
+
 // TestTickTakesTextOffTheDisk: a day later, consumed text is in no file any more.
 func TestTickTakesTextOffTheDisk(t *testing.T) {
 	dir := t.TempDir()

@@ -17,6 +17,8 @@ const (
 	ringAge   = 7 * 24 * time.Hour
 	ringBytes = 256 << 20 // of a topic, over all its partitions
 	reopenAt  = 90        // percent of the cap: a log that was full takes records again below this
+	// lookFull is how often a full log is looked at for what was consumed meanwhile; the look costs microseconds.
+	lookFull = 250 * time.Millisecond
 )
 
 // Trim deletes what nobody waits for, measures the log and decides whether it is full. The broker
@@ -62,6 +64,21 @@ func (b *Broker) Trim(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	return audit.E("embedded/broker: trim", audit.KindInternal, errors.Join(errs...))
+}
+
+// consumed tells whether the group has read interactions that are still in the log.
+func (b *Broker) consumed() bool {
+	info := b.cluster.GroupInfo(b.groupOf(kafkaconn.Interactions))
+	if info == nil {
+		return false
+	}
+	for _, p := range b.cluster.PartitionInfos(kafkaconn.Interactions) {
+		c, ok := info.Commits[kafkaconn.Interactions][p.Partition]
+		if ok && min(c.Offset, p.HighWatermark-1) > p.LogStartOffset {
+			return true
+		}
+	}
+	return false
 }
 
 func isRing(topic string) bool {
@@ -122,14 +139,19 @@ func (b *Broker) loop(ctx context.Context) {
 	if every <= 0 {
 		every = 30 * time.Second
 	}
-	t := time.NewTicker(every)
+	t, look := time.NewTicker(every), time.NewTicker(lookFull)
 	defer t.Stop()
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		case <-b.trimSoon:
+		case <-look.C:
+			if !b.full.Load() || !b.consumed() {
+				continue
+			}
 		}
 		if err := b.tick(ctx); err != nil && ctx.Err() == nil {
 			b.log.Warn("rolling the broker's segments failed", "error", err.Error())
