@@ -198,6 +198,9 @@ type classifierSettings struct {
 
 const encoderOff = "off"
 
+// capPerPartition is the least of broker.cap_mb for each partition, in MiB: twice a topic's largest message, since the last one of each partition stays.
+const capPerPartition = 2
+
 // mostAnswers that a detector remembers: 1.7 GB.
 const mostAnswers = 1 << 24
 
@@ -445,8 +448,14 @@ func (c *cli) loadWhole(s settings, roles []string, embedded bool) (settings, er
 		if slices.Contains(roles, roleRemediation) {
 			errs = append(errs, s.validateSending())
 		}
-		if !embedded && len(s.Kafka.Brokers) > 0 && !slices.Equal(roles, []string{roleAnalyzer}) {
-			errs = append(errs, s.kafka().Validate())
+		if !embedded && !slices.Equal(roles, []string{roleAnalyzer}) {
+			k, h := s.kafka(), s.clickhouse()
+			if len(k.Brokers) == 0 { // 'run' says so; what stands beside is looked at all the same
+				k.Brokers = kafkaconn.DefaultConfig().Brokers
+			}
+			if errs = append(errs, k.Validate()); len(h.Addr) > 0 {
+				errs = append(errs, bare(h.Validate()))
+			}
 		}
 		return errors.Join(errs...)
 	})
@@ -530,8 +539,19 @@ func (s settings) validate() error {
 	if s.Broker.Port < 0 || s.Broker.Port > 65535 {
 		errs = append(errs, fmt.Errorf("broker.port: %d is not a port", s.Broker.Port))
 	}
+	for _, t := range []struct {
+		key   string
+		value *float64
+	}{{"detect.bias_threshold", s.Detect.BiasThreshold}, {"detect.safety_threshold", &s.Detect.SafetyThreshold}, {"guard.bias_threshold", s.Guard.BiasThreshold}, {"guard.safety_threshold", &s.Guard.SafetyThreshold}} {
+		if t.value != nil && *t.value > 0 && *t.value < audit.Score(1).Float() { // it would be read as 0
+			errs = append(errs, fmt.Errorf("%s: %v is below 0.000001, the least that scores tell apart; 0 is everything above none", t.key, *t.value))
+		}
+	}
 	if s.Broker.CapMB < 0 {
 		errs = append(errs, fmt.Errorf("broker.cap_mb: %d is negative", s.Broker.CapMB))
+	} else if least := capPerPartition * int64(s.Kafka.Partitions); s.Broker.CapMB > 0 && s.Broker.CapMB < least {
+		errs = append(errs, fmt.Errorf("broker.cap_mb: %d is below %d: the largest message of each of the %d partitions (kafka.partitions) must fit, with room; raise it, or 0 for 8192 or a fifth of the disk",
+			s.Broker.CapMB, least, s.Kafka.Partitions))
 	}
 	if _, e := time.LoadLocation(s.Jobs.TimeZone); e != nil || s.Jobs.TimeZone == "" || s.Jobs.TimeZone == "Local" {
 		errs = append(errs, fmt.Errorf("jobs.time_zone: %q is not a time zone such as UTC or Europe/Paris", s.Jobs.TimeZone))

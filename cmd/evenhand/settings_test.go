@@ -40,10 +40,19 @@ detect:
 		"no rules":  {"--set rules.dir=/nonexist --set classifier.model=/etc/passwd", []string{"rules.dir: open /nonexist: no such file or directory", "classifier.model: not a model file of this version"}},
 		"own rules": {"--set rules.dir=" + faulty, []string{"rules.dir: charter.age.own.en:age.own.word:match[0]", "evenhand rules test --dir " + faulty}},
 		"masks":     {"--set gateway.enabled=true --set gateway.base_url=https://api.openai.com/v1 --set gateway.mask=both --set pii.enabled=false", []string{"gateway.mask: needs pii.enabled: true"}},
-		"replays":   {"--set gateway.enabled=true --set gateway.base_url=https://api.openai.com/v1 --set gateway.replay.rounds=1", []string{"gateway.replay.rounds: "}},
+		"thresholds": {"--set detect.bias_threshold=1e-7 --set detect.safety_threshold=4e-7 --set guard.bias_threshold=1e-9", []string{
+			"detect.bias_threshold: 1e-07 is below 0.000001", "detect.safety_threshold: 4e-07 is below 0.000001", "guard.bias_threshold: 1e-09 is below 0.000001",
+		}},
+		"kafka":   {"--set kafka.sasl_mechanism=FOO --set kafka.compression=zip", []string{`kafka.sasl_mechanism: "FOO" is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`, "kafka.compression: "}},
+		"store":   {"--set clickhouse.addr=nowhere", []string{`clickhouse.addr: "nowhere" is not host:port`}},
+		"cap":     {"--set broker.cap_mb=1", []string{"broker.cap_mb: 1 is below 8: the largest message of each of the 4 partitions (kafka.partitions) must fit, with room; raise it, or 0"}},
+		"replays": {"--set gateway.enabled=true --set gateway.base_url=https://api.openai.com/v1 --set gateway.replay.rounds=1", []string{"gateway.replay.rounds: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, cmd := range []string{"config", "doctor", "up --http 127.0.0.1:0", "run --http 127.0.0.1:0"} {
+				if strings.HasPrefix(cmd, "up ") && (name == "kafka" || name == "store") { // it has its own
+					continue
+				}
 				if name == "address" {
 					cmd, _, _ = strings.Cut(cmd, " --http")
 				}
