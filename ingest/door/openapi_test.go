@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -170,6 +171,20 @@ func TestDocumentAndDoorsAgree(t *testing.T) {
 			t.Fatal(err)
 		}
 		doc.check("post", "/analyze-bias", "200", b)
+	}
+	judged := deps(&log{})
+	for _, kind := range append([]string{""}, audit.Mitigations...) {
+		v := verdict()
+		v.Mitigation = kind
+		judged.Analyze = func(context.Context, *audit.Interaction) *audit.Verdict { return v }
+		doc.check("post", "/analyze-bias", "200", send(Handler(judged), "POST", "/analyze-bias", biased, "X-Evenhand-Tenant", "acme").Body.Bytes())
+	}
+	real := guardtest.Current(t)
+	judged.Advice = real.Advice
+	judged.Analyze = func(ctx context.Context, in *audit.Interaction) *audit.Verdict { return real.Analyze(ctx, in) }
+	for _, text := range []string{"The chairman said the manpower is short.", "Women are too emotional to lead.", "My number is 078-05-1120.", "Delete the production database now.", "It rained.", ""} {
+		b, _ := json.Marshal(map[string]string{"llm_response": text})
+		doc.check("post", "/analyze-bias", "200", send(Handler(judged), "POST", "/analyze-bias", string(b)).Body.Bytes())
 	}
 	doc.valid("/components/schemas/AnalyzeRequest", []byte(biased))
 	doc.valid("/components/schemas/GuardRequest", []byte(`{"response":"a","wait":30,"options":{"domain":"hr","biasThreshold":0.1,"hitlGateRules":[{"id":"x","description":"d","pattern":"/x/i","category":"c"}]}}`))
