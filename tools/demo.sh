@@ -31,7 +31,7 @@ until grep -qs '^Send something' "$dir/up.txt"; do
   kill -0 "$pid" 2>/dev/null || { echo "evenhand did not start:"; cat "$dir/up.txt"; tail -n 20 "$log"; exit 1; }
   sleep 0.1
 done
-sed -E 's/ {3}\(.*//; 4q' "$dir/up.txt"
+sed -nE 's/ {3}\(.*//; /^Evenhand is up|^ *(HTTP|Kafka|ClickHouse) /p' "$dir/up.txt"
 http=$(sed -nE 's/^ *HTTP +//p' "$dir/up.txt")
 
 say "2/6  Sending examples/interactions.jsonl through Kafka"

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,6 +29,11 @@ func TestDemo(t *testing.T) {
 	cmd.Env = environment(t, "KEEP=", "LINEAR_STUB="+strings.TrimSuffix(stub.URL, "/graphql"), "LINEAR_STUB_KEY="+lineartest.Key, "LINEAR_STUB_TEAM="+lineartest.Team)
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
+	}
+	for _, line := range []string{`Evenhand is up \(.*\)\.`, `  HTTP        http://127\.0\.0\.1:\d+`, `  Kafka       127\.0\.0\.1:\d+`, `  ClickHouse  127\.0\.0\.1:\d+`} { // as the README shows
+		if !regexp.MustCompile("(?m)^" + line + "$").MatchString(out.String()) {
+			t.Errorf("the demo does not print %s", line)
+		}
 	}
 	for _, want := range []string{"114 interactions audited", "any bias", "Top findings", "OK: every offset is covered once", "open   breached  ticket  meridian  hr      any bias", "sent"} {
 		if !strings.Contains(out.String(), want) {
