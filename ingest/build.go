@@ -107,7 +107,7 @@ func (st *state) setTenant(in *audit.Interaction, h headers) {
 	case st.d.defaultTenant != "":
 		st.tenant = st.d.defaultTenant
 	default:
-		st.fault(names[fTenant], TenantMissing, "no tenant: send tenant_id or the header "+HeaderTenant+", or configure tenant.default")
+		st.fault(names[fTenant], TenantMissing, "no tenant: send tenant_id or the header X-Evenhand-Tenant (over Kafka "+HeaderTenant+"), or configure tenant.default")
 	}
 	in.Tenant = st.tenant
 }
