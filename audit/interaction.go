@@ -98,6 +98,18 @@ func Clip(text string, n int) string {
 	return text[:n]
 }
 
+// List names values in a message: "low, high".
+func List[S ~string](of []S) string {
+	var b strings.Builder
+	for i, s := range of {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(string(s))
+	}
+	return b.String()
+}
+
 // What of a name that the sender chose is told: more of it, or more digits, is a text, an account or a telephone.
 const (
 	maxNameBytes  = 40

@@ -61,11 +61,11 @@ func NewAPIKey(tenant, name string, scopes []Permission, by string, now, expires
 		errs = append(errs, fmt.Errorf("name: wants 1 to %d bytes that say whose key it is", maxKeyName))
 	}
 	if len(scopes) == 0 {
-		errs = append(errs, fmt.Errorf("scope: is missing; there are %v", Permissions))
+		errs = append(errs, fmt.Errorf("scope: is missing; there are %s", audit.List(Permissions)))
 	}
 	for _, s := range scopes {
 		if !slices.Contains(Permissions, s) {
-			errs = append(errs, fmt.Errorf("scope: %q is not one of %v", s, Permissions))
+			errs = append(errs, fmt.Errorf("scope: %q is not one of %s", s, audit.List(Permissions)))
 		}
 	}
 	if !expires.IsZero() && !expires.After(now) {

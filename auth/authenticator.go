@@ -83,7 +83,7 @@ func (i *Issuer) Validate() error {
 	}
 	for theirs, ours := range i.RoleMap {
 		if _, ok := grants[ours]; !ok || theirs == "" {
-			errs = append(errs, fmt.Errorf("auth.role_map: %q=%q wants theirs=ours, ours one of %v", theirs, ours, Roles))
+			errs = append(errs, fmt.Errorf("auth.role_map: %q=%q wants theirs=ours, ours one of %s", theirs, ours, audit.List(Roles)))
 		}
 	}
 	if i.Hold < time.Minute || i.Hold > 24*time.Hour {

@@ -77,11 +77,11 @@ func (k *DevKey) Sign(tenant, subject string, roles []Role, ttl time.Duration, n
 		errs = append(errs, fmt.Errorf("subject: is empty, longer than %d bytes, or a name that is reserved", maxSubject))
 	}
 	if len(roles) == 0 {
-		errs = append(errs, fmt.Errorf("role: is missing; there are %v", Roles))
+		errs = append(errs, fmt.Errorf("role: is missing; there are %s", audit.List(Roles)))
 	}
 	for _, r := range roles {
 		if _, ok := grants[r]; !ok {
-			errs = append(errs, fmt.Errorf("role: %q is not one of %v", r, Roles))
+			errs = append(errs, fmt.Errorf("role: %q is not one of %s", r, audit.List(Roles)))
 		}
 	}
 	if ttl < time.Second || ttl > MaxDevToken {

@@ -3,7 +3,6 @@ package graph
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -94,7 +93,7 @@ func trend(in generated.BiasTrendInput) (q store.TrendQuery, err error) {
 		*f.to = *f.from
 	}
 	if q.Domain = audit.Domain(domain); domain != "" && !q.Domain.Known() {
-		return q, invalid("input.domain", "want one of %s", strings.Join(names(audit.Domains), ", "))
+		return q, invalid("input.domain", "want one of %s", audit.List(audit.Domains))
 	}
 	switch {
 	case q.Group == store.ByFindings && q.Kind != "":

@@ -195,7 +195,7 @@ func ofBreaches(state *audit.BreachState, domain, kind *string) (f store.BreachF
 		f.State = *state
 	}
 	if f.Domain = audit.Domain(value(domain)); domain != nil && !f.Domain.Known() {
-		return f, invalid("domain", "want one of %s", strings.Join(names(audit.Domains), ", "))
+		return f, invalid("domain", "want one of %s", audit.List(audit.Domains))
 	}
 	if f.Kind = value(kind); kind != nil && f.Kind == "" {
 		return f, invalid("kind", "empty; leave it out to see all")

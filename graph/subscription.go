@@ -272,7 +272,7 @@ func (r *Resolver) follow(ctx context.Context, domain *string, minSeverity *audi
 	var of audit.Domain
 	if domain != nil {
 		if of = audit.Domain(*domain); !of.Known() {
-			return nil, invalid("domain", "wants one of %v", audit.Domains)
+			return nil, invalid("domain", "wants one of %s", audit.List(audit.Domains))
 		}
 	}
 	var least uint8

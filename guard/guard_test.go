@@ -175,7 +175,7 @@ func TestFindingsShown(t *testing.T) {
 
 func TestOptionFaults(t *testing.T) {
 	for raw, want := range map[string]string{
-		`[]`: ": wants an object", `{"domian":"hr"}`: "domian: is not an option (did you mean domain?)", `{"nonsense":"hr"}`: "nonsense: is not an option", `{"domain":"hospital"}`: "domain: wants one of [general hr finance healthcare education]",
+		`[]`: ": wants an object", `{"domian":"hr"}`: "domian: is not an option (did you mean domain?)", `{"nonsense":"hr"}`: "nonsense: is not an option", `{"domain":"hospital"}`: "domain: wants one of general, hr, finance, healthcare, education",
 		`{"biasThreshold":1.5}`: "biasThreshold: wants 0..1, lower is stricter", `{"biasThreshold":"low"}`: "biasThreshold: wants a number", `{"biasAction":"stop"}`: "biasAction: wants warn or block",
 		`{"safetyFilter":1}`: "safetyFilter: wants true or false", `{"safetyMode":"gate"}`: "safetyMode: wants block, warn or log", `{"safetyThreshold":-1}`: "safetyThreshold: wants 0..1, lower is stricter",
 		`{"hitlGateTimeoutMs":0}`: "hitlGateTimeoutMs: wants 1 to 86400000", `{"hitlGateTimeoutMs":9e18}`: "hitlGateTimeoutMs: wants a whole number", `{"check":"all"}`: "check: wants response, prompt or both",

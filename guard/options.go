@@ -81,7 +81,7 @@ func (o *Options) Faults() (faults []ingest.Fault) {
 		faults = append(faults, ingest.Fault{Field: name, Code: ingest.BadValue, Message: fmt.Sprintf(format, args...)})
 	}
 	if o.Domain != "" && !o.Domain.Known() {
-		bad("domain", "wants one of %v", audit.Domains)
+		bad("domain", "wants one of %s", audit.List(audit.Domains))
 	}
 	if t := o.BiasThreshold; t != nil && (*t < 0 || *t > audit.One) {
 		bad("biasThreshold", "wants 0..1, lower is stricter")

@@ -62,7 +62,7 @@ Examples:
 // Run judges and prints.
 func (cmd *evalCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if !slices.Contains(eval.Tasks(), cmd.Task) {
-		return &settingsError{fmt.Errorf("--task: %q is not one of %v", cmd.Task, eval.Tasks())}
+		return &settingsError{fmt.Errorf("--task: %q is not one of %s", cmd.Task, audit.List(eval.Tasks()))}
 	}
 	all, err := readData(cmd.Data)
 	if err != nil {

@@ -41,7 +41,7 @@ Examples:
 // Run judges one text.
 func (cmd *judgeCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if !audit.Domain(cmd.Domain).Known() {
-		return &settingsError{fmt.Errorf("--domain: %q is not one of %v", cmd.Domain, audit.Domains)}
+		return &settingsError{fmt.Errorf("--domain: %q is not one of %s", cmd.Domain, audit.List(audit.Domains))}
 	}
 	var words string
 	var err error

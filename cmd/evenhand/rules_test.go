@@ -132,7 +132,7 @@ func TestNewPacks(t *testing.T) {
 	for args, want := range map[string]string{
 		"--ground violence":                  `--ground: "violence" is a safety category: --category violence`,
 		"--ground idiom":                     `--ground: "idiom" is a kind of wording: --wording idiom`,
-		"--ground height":                    `--ground: "height" is not one of [sex `,
+		"--ground height":                    `--ground: "height" is not one of sex, `,
 		"--ground age --language klingon":    `--language: "klingon" is no BCP 47 tag`,
 		"--ground age --language EN":         `--language: "EN": want en`,
 		"--ground age --language xx-YY-bad_": `--language: "xx-YY-bad_" is no BCP 47 tag`,

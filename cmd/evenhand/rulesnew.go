@@ -45,7 +45,7 @@ func (cmd *rulesNewCmd) draft() (rules.Draft, error) {
 		if value == "" || slices.Contains(of, value) {
 			return
 		}
-		err := fmt.Errorf("--%s: %q is not one of %v", flag, value, of)
+		err := fmt.Errorf("--%s: %q is not one of %s", flag, value, audit.List(of))
 		if slices.Contains(audit.SafetyCategories, value) {
 			err = fmt.Errorf("--%s: %q is a safety category: --category %s", flag, value, value)
 		} else if slices.Contains(kinds, value) {

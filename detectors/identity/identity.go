@@ -128,10 +128,10 @@ func (f *file) faults(language string) error {
 	}
 	for i, s := range f.Sections {
 		if !slices.Contains(audit.Grounds, s.Ground) {
-			errs = append(errs, fmt.Errorf("sections[%d].ground: %q is not one of %v", i, s.Ground, audit.Grounds))
+			errs = append(errs, fmt.Errorf("sections[%d].ground: %q is not one of %s", i, s.Ground, audit.List(audit.Grounds)))
 		}
 		if !slices.Contains([]Mark{"", Neutral, Reclaimed, Outdated, Slur}, s.Mark) {
-			errs = append(errs, fmt.Errorf("sections[%d].mark: %q is not one of %v", i, s.Mark, []Mark{Neutral, Reclaimed, Outdated, Slur}))
+			errs = append(errs, fmt.Errorf("sections[%d].mark: %q is not one of %s", i, s.Mark, audit.List([]Mark{Neutral, Reclaimed, Outdated, Slur})))
 		}
 	}
 	return errors.Join(errs...)

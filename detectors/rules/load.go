@@ -290,11 +290,11 @@ func packFaults(p *Pack, where string) (faults []Fault) {
 	case set != 1:
 		faults = append(faults, Fault{where, "", "ground", "exactly one of ground, category, wording, gate and pii must be set"})
 	case p.Ground != "" && !slices.Contains(audit.Grounds, p.Ground):
-		faults = append(faults, Fault{where, "", "ground", fmt.Sprintf("%q is not one of %v", p.Ground, audit.Grounds)})
+		faults = append(faults, Fault{where, "", "ground", fmt.Sprintf("%q is not one of %s", p.Ground, audit.List(audit.Grounds))})
 	case p.Category != "" && !slices.Contains(audit.SafetyCategories, p.Category):
-		faults = append(faults, Fault{where, "", "category", fmt.Sprintf("%q is not one of %v", p.Category, audit.SafetyCategories)})
+		faults = append(faults, Fault{where, "", "category", fmt.Sprintf("%q is not one of %s", p.Category, audit.List(audit.SafetyCategories))})
 	case p.Wording != "" && audit.WordingSeverity[p.Wording].Min == "":
-		faults = append(faults, Fault{where, "", "wording", fmt.Sprintf("%q is not one of %v", p.Wording, slices.Sorted(maps.Keys(audit.WordingSeverity)))})
+		faults = append(faults, Fault{where, "", "wording", fmt.Sprintf("%q is not one of %s", p.Wording, audit.List(slices.Sorted(maps.Keys(audit.WordingSeverity))))})
 	}
 	if len(p.Rules) == 0 {
 		faults = append(faults, Fault{where, "", "rules", "the pack has none"})
@@ -310,7 +310,7 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (fau
 		r.Mitigation = audit.MitigationReplace
 	}
 	if r.Mitigation != "" && !slices.Contains(audit.Mitigations, r.Mitigation) {
-		faults = append(faults, Fault{where, r.ID, "mitigation", fmt.Sprintf("%q is not one of %v", r.Mitigation, audit.Mitigations)})
+		faults = append(faults, Fault{where, r.ID, "mitigation", fmt.Sprintf("%q is not one of %s", r.Mitigation, audit.List(audit.Mitigations))})
 	}
 	r.near, r.notNear, r.notBefore = phrases(r.Near), phrases(r.NotNear), phrases(r.NotBefore)
 	if len(r.Patterns) == 0 {
@@ -350,7 +350,7 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (fau
 		}
 	}
 	if r.Check != "" && check.Named(r.Check) == nil {
-		faults = append(faults, Fault{where, r.ID, "check", fmt.Sprintf("%q is not one of %v", r.Check, check.Names())})
+		faults = append(faults, Fault{where, r.ID, "check", fmt.Sprintf("%q is not one of %s", r.Check, audit.List(check.Names()))})
 	}
 	if r.Confidence == 0 {
 		r.Confidence = defaultConfidence
@@ -359,7 +359,7 @@ func fillRule(p *Pack, r *Rule, where string, lists *lists, common []Guard) (fau
 		faults = append(faults, Fault{where, r.ID, "confidence", "must lie in (0, 1]"})
 	}
 	if r.Severity != "" && r.Severity.Level() == 0 {
-		faults = append(faults, Fault{where, r.ID, "severity", fmt.Sprintf("%q is not one of %v", r.Severity, audit.Severities)})
+		faults = append(faults, Fault{where, r.ID, "severity", fmt.Sprintf("%q is not one of %s", r.Severity, audit.List(audit.Severities))})
 	}
 	return faults
 }

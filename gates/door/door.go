@@ -122,7 +122,7 @@ func (d *Door) list(w http.ResponseWriter, r *http.Request, p *auth.Principal) *
 	case s == "all":
 		state = ""
 	case s != "" && !slices.Contains(audit.GateStates, audit.GateState(s)):
-		return bad("state", fmt.Sprintf("is not one of %v, all", audit.GateStates))
+		return bad("state", "is not one of "+audit.List(audit.GateStates)+", all")
 	case s != "":
 		state = audit.GateState(s)
 	}

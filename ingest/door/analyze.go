@@ -111,7 +111,7 @@ func (s *server) analyzed(r *http.Request, body []byte) (*audit.Interaction, *fa
 	}
 	if d := r.URL.Query().Get("domain"); d != "" {
 		if domain = audit.Domain(strings.ToLower(d)); !domain.Known() {
-			faults = append(faults, ingest.Fault{Field: "?domain", Code: ingest.BadValue, Message: fmt.Sprintf("wants one of %v", audit.Domains)})
+			faults = append(faults, ingest.Fault{Field: "?domain", Code: ingest.BadValue, Message: fmt.Sprintf("wants one of %s", audit.List(audit.Domains))})
 		}
 	}
 	if !hasValue(body, "llm_response") && !unreadable(faults) {

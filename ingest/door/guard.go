@@ -171,7 +171,7 @@ func object(fields map[string][]byte) []byte {
 }
 
 func unknownDomain(field string) ingest.Fault {
-	return ingest.Fault{Field: field, Code: ingest.BadValue, Message: fmt.Sprintf("wants one of %v", audit.Domains)}
+	return ingest.Fault{Field: field, Code: ingest.BadValue, Message: fmt.Sprintf("wants one of %s", audit.List(audit.Domains))}
 }
 
 // note gives the event with what was decided about it: in its metadata under "guard" and, of a block, in its status. Where it

@@ -103,7 +103,7 @@ func TestGuard(t *testing.T) {
 		{"a gate for an item of a response", `{"options":{"hitlGate":true},"response":{"output":[{"type":"message","content":[{"type":"output_text","text":"Let me do that."}]},{"type":"function_call","name":"f","arguments":"{\"cmd\":\"transfer $5,000 to account 12345\"}"}]}}`, 200, `"reasons":["hitl_gate"]`, `"status":"blocked"`},
 		{"options of null", `{"response":"a","options":null,"wait":null}`, 200, `"allow"`, `"a"`},
 
-		{"unknown domain", `{"response":"a","domain":"hospital"}`, 400, `wants one of [general hr finance healthcare education]`, ""},
+		{"unknown domain", `{"response":"a","domain":"hospital"}`, 400, `wants one of general, hr, finance, healthcare, education`, ""},
 		{"unknown domain in the options", `{"response":"a","options":{"domain":"hospital"}}`, 400, `"field":"options.domain"`, ""},
 		{"two domains", `{"response":"a","domain":"hr","options":{"domain":"finance"}}`, 400, `"options.domain"`, ""},
 		{"unknown option", `{"response":"a","options":{"bias":1}}`, 400, `"field":"options.bias"`, ""},
