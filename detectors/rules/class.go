@@ -32,7 +32,9 @@ type Common struct {
 	Version string              `yaml:"version"`
 	Lists   map[string][]string `yaml:"lists,omitempty"`
 	Unless  []string            `yaml:"unless,omitempty"`
-	Classes map[string]*Class   `yaml:"classes,omitempty"`
+	// UnlessClause is as in [Pack].
+	UnlessClause []string          `yaml:"unless_clause,omitempty"`
+	Classes      map[string]*Class `yaml:"classes,omitempty"`
 
 	beside map[string][]string // lists of the other packs, whose names are free
 }
@@ -47,17 +49,24 @@ func (c *Common) over(other *Common) *Common {
 	}
 	both := &Common{
 		ID: other.ID, Version: cmp.Or(c.Version, other.Version), Lists: c.Lists, beside: other.Lists,
-		Unless: slices.Clone(other.Unless), Classes: maps.Clone(other.Classes),
-	}
-	for _, u := range c.Unless {
-		if !slices.Contains(both.Unless, u) {
-			both.Unless = append(both.Unless, u)
-		}
+		Unless: union(other.Unless, c.Unless), UnlessClause: union(other.UnlessClause, c.UnlessClause),
+		Classes: maps.Clone(other.Classes),
 	}
 	if both.Classes == nil {
 		both.Classes = map[string]*Class{}
 	}
 	maps.Copy(both.Classes, c.Classes)
+	return both
+}
+
+// union gives the items of a, and behind them those of b that a lacks.
+func union(a, b []string) []string {
+	both := slices.Clone(a)
+	for _, item := range b {
+		if !slices.Contains(both, item) {
+			both = append(both, item)
+		}
+	}
 	return both
 }
 

@@ -83,6 +83,7 @@ func explain(r *Rule) string {
 	}{
 		{"Patterns (without regard to case):", r.Patterns},
 		{"Not when its sentence holds:", append(slices.Clone(r.Pack.Unless), r.Unless...)},
+		{"Not when its clause holds:", r.Pack.UnlessClause},
 		{"Not where it is the end of:", r.UnlessHere},
 		{"Only near one of:", r.Near},
 		{"Not where the nearest is one of:", r.NotNear},
@@ -115,7 +116,7 @@ func explainLists(r *Rule) string {
 			}
 		}
 	}
-	name(slices.Concat(r.Patterns, r.Pack.Unless, r.Unless, r.UnlessHere))
+	name(slices.Concat(r.Patterns, r.Pack.Unless, r.Pack.UnlessClause, r.Unless, r.UnlessHere))
 	if len(named) == 0 {
 		return ""
 	}

@@ -90,13 +90,35 @@ func Accept(r *Rule, text string, start, end int) (from, to int, ok bool) {
 // the sentence is in a language that the pack does not speak.
 //
 // The sentence is that of package normal, so guards and detectors mean the same by it.
+//
+// Guards of UnlessClause look at a part of that sentence: what stands beside the match between semicolons, colons, dashes
+// with white space around them, and commas that "and", "but" and the like follow. They are looked for in what the sentence
+// holds of them, so most hits cost nothing more.
 func Suppressed(r *Rule, text string, start, end int) bool {
-	if len(r.Guards)+len(r.here) == 0 && !r.Pack.EnglishOnly && !r.Pack.NotInEnglish {
+	if len(r.Guards)+len(r.here)+len(r.Pack.clause) == 0 && !r.Pack.EnglishOnly && !r.Pack.NotInEnglish {
 		return false
 	}
 	from, to := normal.SentenceAround(text, start, end)
 	return r.Pack.EnglishOnly && language.Other(text[from:to]) ||
 		r.Pack.NotInEnglish && language.English(text[from:to]) || // words that languages share: "tips", "app", "virus"
 		slices.ContainsFunc(r.here, func(re *regexp.Regexp) bool { return re.MatchString(text[from:end]) }) ||
-		len(r.Guards) > 0 && r.Pack.guards.match(r.Guards, text[from:to])
+		len(r.Guards) > 0 && r.Pack.guards.match(r.Guards, text[from:to]) ||
+		len(r.Pack.clause) > 0 && r.Pack.guards.match(r.Pack.clause, clauseAround(text[from:to], start-from, end-from))
+}
+
+// clauseEnd is where a clause ends; the next one begins behind it.
+var clauseEnd = regexp.MustCompile(`(?i)[;:]\s|\s[-–—]{1,2}\s|,"?\s(?:"|(?:and|but|so|yet|or|nor|while|whereas|now|then|und|aber|denn|doch|oder|jetzt|also)\b)`)
+
+// clauseAround gives the clause of a sentence in which [start, end) lies, or begins and ends.
+func clauseAround(sentence string, start, end int) string {
+	from, to := 0, len(sentence)
+	for _, at := range clauseEnd.FindAllStringIndex(sentence, -1) {
+		if at[1] <= start {
+			from = at[1]
+		} else if at[0] >= end {
+			to = at[0]
+			break
+		}
+	}
+	return sentence[from:to]
 }

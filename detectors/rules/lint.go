@@ -67,9 +67,14 @@ func lintPack(p *Pack) (faults []Fault) {
 	if p.Title == "" {
 		faults = append(faults, Fault{p.ID, "", "title", "is missing"})
 	}
-	for i, u := range p.Unless {
-		if looseBrace(u) {
-			faults = append(faults, Fault{p.ID, "", index("unless", i), loose})
+	for _, guards := range []struct {
+		field string
+		items []string
+	}{{"unless", p.Unless}, {"unless_clause", p.UnlessClause}} {
+		for i, u := range guards.items {
+			if looseBrace(u) {
+				faults = append(faults, Fault{p.ID, "", index(guards.field, i), loose})
+			}
 		}
 	}
 	return faults

@@ -243,15 +243,12 @@ func fill(p *Pack, where string, s *sound) []Fault {
 	faults = append(faults, more...)
 	if p.Common != nil {
 		p.Unless = append(slices.Clone(p.Common.Unless), p.Unless...)
+		p.UnlessClause = append(slices.Clone(p.Common.UnlessClause), p.UnlessClause...)
 	}
-	common := make([]Guard, 0, len(p.Unless))
-	for i, u := range p.Unless {
-		if g, err := lists.guard(u); err != nil {
-			faults = append(faults, Fault{where, "", index("unless", i), err.Error()})
-		} else {
-			common = append(common, g)
-		}
-	}
+	common, more := lists.guardsOf("unless", p.Unless, where)
+	faults = append(faults, more...)
+	p.clause, more = lists.guardsOf("unless_clause", p.UnlessClause, where)
+	faults = append(faults, more...)
 	for _, r := range p.Rules {
 		if r == nil || r.ID == "" {
 			faults = append(faults, Fault{where, "", "rules", "a rule without an id"})
@@ -268,6 +265,19 @@ func fill(p *Pack, where string, s *sound) []Fault {
 	p.Rules = slices.DeleteFunc(p.Rules, func(r *Rule) bool { return r == nil || r.ID == "" })
 	p.guards = newGuards(lists.guardPatterns)
 	return faults
+}
+
+// guardsOf makes the guards of a pack's field; those that are none are faults.
+func (l *lists) guardsOf(field string, patterns []string, where string) (gs []Guard, faults []Fault) {
+	for i, p := range patterns {
+		g, err := l.guard(p)
+		if err != nil {
+			faults = append(faults, Fault{where, "", index(field, i), err.Error()})
+			continue
+		}
+		gs = append(gs, g)
+	}
+	return gs, faults
 }
 
 func packFaults(p *Pack, where string) (faults []Fault) {

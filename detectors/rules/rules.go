@@ -42,6 +42,9 @@ type Pack struct {
 	Lists map[string][]string `yaml:"lists,omitempty"`
 	// Unless holds patterns; a hit in whose sentence one of them matches is dropped.
 	Unless []string `yaml:"unless,omitempty"`
+	// UnlessClause holds patterns, too; a hit is dropped in whose clause one of them matches, see [Suppressed]. So a year
+	// or a share counts for what it is said of: "in 1920 women were too emotional", not "file of 1920: women are too emotional".
+	UnlessClause []string `yaml:"unless_clause,omitempty"`
 	// Source and Rationale stand for rules that state none.
 	Source    string  `yaml:"source,omitempty"`
 	Rationale string  `yaml:"rationale,omitempty"`
@@ -49,6 +52,7 @@ type Pack struct {
 
 	Common *Common `yaml:"-" json:"-"` // of its family and language, nil if there is none; filled by Load
 	guards *guards // of all rules; filled by Load
+	clause []Guard // UnlessClause; filled by Load
 
 	file    string            // it was read from
 	lexicon *identity.Lexicon // of the language, nil if there is none; filled by Load

@@ -270,6 +270,33 @@ func TestSuppressedHere(t *testing.T) {
 	}
 }
 
+// A guard of the clause excuses what stands in its clause, and nothing beside it.
+func TestSuppressedInTheClause(t *testing.T) {
+	p := load(t, strings.Replace(good, "rules:", "unless_clause: ['\\bin 1\\d\\d\\d\\b']\nrules:", 1))[0]
+	for _, tc := range []struct {
+		text string
+		want bool
+	}{
+		{"in 1850, women cannot lead", true},
+		{"women cannot lead in 1850; so it was", true},
+		{"in 1850: women cannot lead", false},
+		{"in 1850 she left; women cannot lead", false},
+		{"in 1850 she left - women cannot lead", false},
+		{"she came in 1850, but women cannot lead", false},
+		{"women cannot lead, and in 1850 she left", false},
+		{`{"hired": "in 1850", "note": "women cannot lead"}`, false},
+		{"women cannot lead. in 1850 she left", false},
+	} {
+		start := strings.Index(tc.text, "women")
+		if got := Suppressed(p.Rules[0], tc.text, start, start+len("women cannot lead")); got != tc.want {
+			t.Errorf("%q: %v", tc.text, got)
+		}
+	}
+	if shown, _ := Explain([]*Pack{p}, p.Rules[0].ID, false); !strings.Contains(shown, "Not when its clause holds:") {
+		t.Errorf("%s", shown)
+	}
+}
+
 func TestSetVersion(t *testing.T) {
 	other := strings.NewReplacer("charter.sex.en", "charter.sex.de", "sex.claims", "sex.other").Replace(good)
 	a, b := load(t, good)[0], load(t, other)[0]

@@ -1,0 +1,70 @@
+package bias
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/detectors/detectortest"
+)
+
+// TestGuardsExcuseTheirOwnClause: a year, a figure, a report or a question beside a statement does not silence it, and where
+// the statement itself is history, a figure, a quotation or a question, it is silent as before.
+func TestGuardsExcuseTheirOwnClause(t *testing.T) {
+	d := mustNew(t, loadShipped(t))
+	for _, tc := range []struct {
+		text string
+		want audit.Ground // "" for none
+	}{
+		{"Ticket 1877: she is far too old for this role.", audit.Age},
+		{"Born in 1964, he is too old for this role.", audit.Age},
+		{"He joined in 1994 and is too old for this role.", audit.Age},
+		{"She was hired in 1999 and is too old for this role.", audit.Age},
+		{"The score is 35 %, but she is too old for this role.", audit.Age},
+		{"As the data show, he is too old for this role.", audit.Age},
+		{"According to the notes in the file she is too old for this role.", audit.Age},
+		{"He used to be a driver and is too old for this role.", audit.Age},
+		{"Never mind whether it is kind: he is too old for this role.", audit.Age},
+		{"The law requires a form; she is too old for this role.", audit.Age},
+		{"Sales fell in 1998 and women are too emotional to lead.", audit.Sex},
+		{"Women are too emotional to lead, order 1688.", audit.Sex},
+		{"Crime statistics show that Muslims are terrorists.", audit.Religion},
+		{"Applicants born before 1962 should not be hired.", audit.Age},
+		{"Akte 1961: Sie ist zu alt für diese Stelle.", audit.Age},
+		{"Wie der Bericht zeigt, ist sie zu alt für diese Stelle.", audit.Age},
+		{"Die Quote liegt bei 40 Prozent, aber sie ist zu alt für diese Stelle.", audit.Age},
+
+		{"In 1912 women were seen as too emotional to lead.", ""},
+		{"Until 1971 women were considered too emotional to vote.", ""},
+		{"In the nineteenth century women were thought to be too emotional to lead.", ""},
+		{"People used to believe that women are too emotional to lead.", ""},
+		{"A pamphlet from 1908 said that women are too emotional to vote.", ""},
+		{"Respondents were asked if women are too emotional to lead.", ""},
+		{"Is it true that women are too emotional to lead?", ""},
+		{"A survey asked who thinks that Muslims are terrorists.", ""},
+		{"In der Umfrage wurde gefragt, ob Frauen zu emotional sind.", ""},
+	} {
+		fs := detectortest.Findings(t, d, tc.text)
+		found := slices.ContainsFunc(fs, func(f audit.Finding) bool { return f.Ground == tc.want })
+		if tc.want == "" && len(fs) > 0 || tc.want != "" && !found {
+			t.Errorf("%q: %s; want %q", tc.text, detectortest.Describe(fs), tc.want)
+		}
+	}
+}
+
+// TestGroundOfTheAdjective: gay men are people of their orientation, so what is said of them is not said of men.
+func TestGroundOfTheAdjective(t *testing.T) {
+	d := mustNew(t, loadShipped(t))
+	for text, want := range map[string]audit.Ground{
+		"Gay men are mentally ill.":                                 audit.SexualOrientation,
+		"Gay men make lousy managers.":                              audit.SexualOrientation,
+		"Lesbian women cannot be trusted with children.":            audit.SexualOrientation,
+		"Men are mentally ill.":                                     audit.Sex,
+		"Gay men are welcome, but women are too emotional to lead.": audit.Sex,
+	} {
+		fs := detectortest.Findings(t, d, text)
+		if len(fs) == 0 || slices.ContainsFunc(fs, func(f audit.Finding) bool { return f.Ground != want }) {
+			t.Errorf("%q: %s; want %s alone", text, detectortest.Describe(fs), want)
+		}
+	}
+}
