@@ -3,6 +3,7 @@ package retention_test
 import (
 	"context"
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/retention"
 	chsink "github.com/evenhand/evenhand/sinks/clickhouse"
+	"github.com/evenhand/evenhand/store"
 )
 
 // What people and outside analyzers wrote goes with the texts of its interaction, or is kept with them by a
@@ -107,6 +109,57 @@ func TestErasingLeavesTheAccountOfReveals(t *testing.T) {
 			t.Errorf("%s\ngives %q", statements[i][1], got)
 		}
 	}
+}
+
+// What retention and an erasure take of later facts their seals explain, and what somebody else took they do not.
+func TestSealsOfFactsThatWentAway(t *testing.T) {
+	const person = "person-17"
+	w := newWorld(t)
+	w.days(0, 1, 1, 2, "acme")
+	mine := of(person, w.event("acme", 0, 2))
+	w.write([]audit.Record{mine}, nil)
+	for _, r := range []audit.Record{w.event("acme", 0, 0), w.event("acme", 0, 1), mine} {
+		in, at := r.Interaction, r.Interaction.Time.Add(time.Hour)
+		f := chsink.Fact{ID: audit.NewID(at), Tenant: in.Tenant, Day: in.Day(), Event: in.ID, Digest: in.Digest, By: "ann", At: at, Texts: []chsink.FactText{{Kind: chsink.KindReviewNote, Text: "as agreed"}}}
+		if err := w.sink.Review(t.Context(), f, "confirmed", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when string, want store.FactSealReport, deleted uint64) {
+		t.Helper()
+		rep, err := w.store.CheckWith(t.Context(), store.CheckOptions{AtRest: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, gone := *rep.FactSeals, uint64(0)
+		for _, f := range rep.Faults {
+			if strings.HasPrefix(string(f.Code), "fact_") {
+				gone += f.Count
+			}
+		}
+		got.Since, got.Rows, got.Writers = nil, 0, 0
+		if gone != deleted || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %d faults; want %+v, %d", when, got, gone, want, deleted)
+		}
+	}
+	expect("at first", store.FactSealReport{Facts: 3, Texts: 3}, 0)
+	r := w.retention(short())
+	w.on(4)
+	if _, _, err := r.Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, person, func(int, int) {}, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	expect("erased", store.FactSealReport{Facts: 3, Texts: 2, TextsErased: 1}, 0)
+	w.on(31)
+	w.run(r)
+	expect("texts dropped", store.FactSealReport{Facts: 3, TextsDropped: 3}, 0)
+	w.rollups()
+	for _, day := range []int{61, 63} { // frozen, and a day later deleted
+		w.on(firstMonthEnds + day)
+		w.run(r)
+	}
+	expect("month deleted", store.FactSealReport{Purged: 3, TextsDropped: 3}, 0)
+	w.exec("ALTER TABLE {db}.retention_runs DELETE WHERE object = 'reviews' SETTINGS mutations_sync = 1")
+	expect("deleted by nobody", store.FactSealReport{TextsDropped: 3}, 3)
 }
 
 // TextsGo says until when a later fact may have words: the limit by which the partition is dropped.

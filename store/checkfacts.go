@@ -273,8 +273,9 @@ func (s *Store) checkFactTable(ctx context.Context, c *factCheck, table int) err
 	const op = "store: check facts"
 	f := seal.Facts[table]
 	cond, name := cmp.Or(laterRows[f.Table], "1"), f.Name().SQL(nil)
-	written, count := "written_at", &c.r.FactSeals.Facts
-	if f.Table == factTexts { // when the fact was made
+	written, count, before := "written_at", &c.r.FactSeals.Facts, c.before
+	if f.Table == factTexts { // when the fact was made, which may be a while before it is written
+		before = before.Add(-grace)
 		written, count = "fromUnixTimestamp64Milli(toInt64(least(version, 9000000000000)), 'UTC')", &c.r.FactSeals.Texts
 	}
 	days, counts, err := s.rowsByDay(ctx, op, s.from(f.Table).and(cond).sql("toString(event_day) AS d, count()", "GROUP BY d ORDER BY d"))
@@ -298,7 +299,7 @@ func (s *Store) checkFactTable(ctx context.Context, c *factCheck, table int) err
 			}
 			// What is being written may have a seal that was not read. What claims to be of the future is judged, and of two times the later one
 			// counts, since an event is known a day ahead at the most.
-			settled := at.Before(c.before) || at.After(c.r.At.Add(slack))
+			settled := at.Before(before) || at.After(c.r.At.Add(slack))
 			old := !at.After(c.since) && !day.Add(-24*time.Hour).After(c.since)
 			switch {
 			case len(seals) > 0 && agrees(seals, hash):
