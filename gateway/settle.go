@@ -101,7 +101,7 @@ func (x *exchange) decide(ctx context.Context, side audit.Side, check guard.Chec
 		}
 	}
 	o := x.opts.Options
-	o.Check, o.RulesOnly = check, x.partly
+	o.Check, o.RulesOnly, o.CheckedOnly = check, x.partly, true
 	d, err := x.g.Guard.Decide(ctx, in, o)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,8 @@ func BenchmarkDecide(b *testing.B) {
 	everything := options(b, `{"domain":"hr","biasAction":"block","safetyFilter":true,"hitlGate":true}`)
 	both := everything
 	both.Check = guard.Both
+	checked := guard.DefaultOptions()
+	checked.CheckedOnly = true
 	for _, bc := range []struct {
 		name string
 		in   *audit.Interaction
@@ -34,6 +36,7 @@ func BenchmarkDecide(b *testing.B) {
 	}{
 		{"clean", detectortest.Interaction("", prose), guard.DefaultOptions()}, {"clean, all on", detectortest.Interaction("", prose), everything},
 		{"found", detectortest.Interaction("", biased), everything}, {"found, both", detectortest.Interaction(biased, biased), both},
+		{"behind 200 KB", detectortest.Interaction(strings.Repeat(prose, 100), prose), guard.DefaultOptions()}, {"behind 200 KB, checked only", detectortest.Interaction(strings.Repeat(prose, 100), prose), checked},
 	} {
 		bc.o.Domain = bc.in.Domain
 		b.Run(bc.name, func(b *testing.B) {

@@ -73,7 +73,7 @@ func (g *Guard) Decide(ctx context.Context, in *audit.Interaction, o Options) (*
 		in = &placed
 	}
 	a := g.current.Analyzer()
-	v := a.Analyze(ctx, in)
+	v := a.Analyze(ctx, o.seen(in))
 	d := &Decision{
 		ID: in.ID, Action: Allow, Domain: in.Domain, Check: o.Check, RuleSet: v.RuleSet, Verdict: v,
 		BiasThreshold: v.Threshold, SafetyThreshold: o.SafetyThreshold, GateTimeout: o.HITLGateTimeout, safety: o.SafetyFilter && o.SafetyMode != audit.Log,
@@ -105,6 +105,20 @@ func (g *Guard) Decide(ctx context.Context, in *audit.Interaction, o Options) (*
 		}
 	}
 	return d, nil
+}
+
+// seen is what is analysed.
+func (o *Options) seen(in *audit.Interaction) *audit.Interaction {
+	if !o.CheckedOnly || o.Check == Both {
+		return in
+	}
+	part := *in
+	if o.Check == Response {
+		part.Prompt = ""
+	} else {
+		part.Response = ""
+	}
+	return &part
 }
 
 // weigh holds the sums against the thresholds.

@@ -76,12 +76,21 @@ func TestDecide(t *testing.T) {
 		{"nothing asked", `{"check":"prompt"}`, "", emotion, "allow [no_text]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			d, err := g.Decide(t.Context(), detectortest.Interaction(tc.prompt, tc.response), options(t, tc.options))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := fmt.Sprint(d.Action, d.Reasons); got != strings.ReplaceAll(tc.want, " [", "[") && got != tc.want {
-				t.Errorf("got %s, want %s; bias %v above %v, safety %v", got, tc.want, d.BiasSum, d.BiasThreshold, d.SafetySum)
+			for _, only := range []bool{false, true} {
+				o := options(t, tc.options)
+				o.CheckedOnly = only
+				d, err := g.Decide(t.Context(), detectortest.Interaction(tc.prompt, tc.response), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := fmt.Sprint(d.Action, d.Reasons); got != strings.ReplaceAll(tc.want, " [", "[") && got != tc.want {
+					t.Errorf("got %s, want %s; bias %v above %v, safety %v", got, tc.want, d.BiasSum, d.BiasThreshold, d.SafetySum)
+				}
+				for _, f := range d.Verdict.Findings {
+					if checked := o.Check == guard.Both || (o.Check == guard.Prompt) == (f.Side == audit.Input); only && !checked {
+						t.Errorf("%s was found in what is not checked", f.Rule)
+					}
+				}
 			}
 		})
 	}

@@ -61,6 +61,9 @@ type Options struct {
 
 	// RulesOnly leaves the judge out: of texts that are not whole yet. It is the doors' to say, not the caller's.
 	RulesOnly bool
+	// CheckedOnly looks at the checked sides alone, and the verdict is of these: a long prompt costs nothing where the response is checked.
+	// It is for doors whose calls are judged whole later.
+	CheckedOnly bool
 }
 
 // DefaultOptions gives the defaults of seeds 000 and 001.
