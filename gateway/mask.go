@@ -273,7 +273,8 @@ func (x *exchange) putBack(text string, changes []change) []change {
 			continue
 		}
 		if inJSON {
-			value = strings.Trim(string(quoted(value)), `"`)
+			q := quoted(value)
+			value = string(q[1 : len(q)-1])
 		}
 		c := change{at, at + end, value}
 		if !slices.ContainsFunc(changes, func(o change) bool { return o.from < c.to && c.from < o.to }) {

@@ -184,13 +184,13 @@ func TestUnmaskNotOfTheirs(t *testing.T) {
 
 // A value with quotation marks stays one string of JSON in what a tool is asked.
 func TestUnmaskInJSON(t *testing.T) {
-	x := &exchange{mask: masking{values: map[string]string{"[CREDENTIAL_1]": `a"b\c`}}}
+	x := &exchange{mask: masking{values: map[string]string{"[CREDENTIAL_1]": `a"b\c"`}}}
 	const args = `{"password":"[CREDENTIAL_1]"}`
 	var v map[string]string
-	if err := json.Unmarshal(changed([]byte(args), x.putBack(args, nil)), &v); err != nil || v["password"] != `a"b\c` {
+	if err := json.Unmarshal(changed([]byte(args), x.putBack(args, nil)), &v); err != nil || v["password"] != `a"b\c"` {
 		t.Errorf("%v %v", v, err)
 	}
-	if got := string(changed([]byte("say [CREDENTIAL_1]"), x.putBack("say [CREDENTIAL_1]", nil))); got != `say a"b\c` {
+	if got := string(changed([]byte("say [CREDENTIAL_1]"), x.putBack("say [CREDENTIAL_1]", nil))); got != `say a"b\c"` {
 		t.Error(got)
 	}
 }
