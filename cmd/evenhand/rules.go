@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/gate"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/terms"
 	"github.com/evenhand/evenhand/ingest"
@@ -36,7 +37,8 @@ func (f packsFlags) load() ([]*rules.Pack, error) {
 	return rules.Load(os.DirFS(f.Dir), shipped...)
 }
 
-// inForce loads the packs of --dir, or the shipped ones and those of the settings' rules.dir: own are the latter.
+// inForce loads the packs of --dir, or the shipped ones and those of the settings' rules.dir and detect.gate_rules: own are the latter. Rules
+// of the gate that replace the built-in ones stand in their place, as they do where texts are judged.
 func (f packsFlags) inForce(c *cli) (packs, own []*rules.Pack, err error) {
 	if packs, err = f.load(); err != nil || f.Dir != "" {
 		return packs, nil, err
@@ -48,7 +50,25 @@ func (f packsFlags) inForce(c *cli) (packs, own []*rules.Pack, err error) {
 	if own, err = s.Rules.load(packs); err != nil {
 		return nil, nil, err
 	}
-	return slices.Concat(packs, own), own, nil
+	packs = slices.Concat(packs, own)
+	if len(s.Detect.GateRules)+len(s.Detect.GateExtraRules) == 0 {
+		return packs, own, nil
+	}
+	g, err := gate.New(s.Detect.GateRules, s.Detect.GateExtraRules, byDetector(own).gates...)
+	if err != nil {
+		return nil, nil, &settingsError{bare(err)}
+	}
+	gates := byDetector(packs).gates
+	packs = slices.DeleteFunc(packs, func(p *rules.Pack) bool { return slices.Contains(gates, p) })
+	for _, r := range g.Rules() {
+		if !slices.Contains(packs, r.Pack) {
+			packs = append(packs, r.Pack)
+		}
+		if r.Pack.ID == gate.CustomPack && !slices.Contains(own, r.Pack) {
+			own = append(own, r.Pack)
+		}
+	}
+	return packs, own, nil
 }
 
 type rulesListCmd struct {
@@ -58,7 +78,8 @@ type rulesListCmd struct {
 }
 
 func (rulesListCmd) Help() string {
-	return `Lists the shipped rules and, marked as own, those of rules.dir in the settings.`
+	return `Lists the shipped rules and, marked as own, those of rules.dir and of detect.gate_rules and gate_extra_rules in the settings. Rules of
+the gate have their category in brackets.`
 }
 
 // Run lists the rules.
@@ -74,12 +95,13 @@ func (cmd *rulesListCmd) Run(c *cli, std *stdio) error {
 		Pack        string `json:"pack"`
 		Version     string `json:"version"`
 		Description string `json:"description"`
-		Own         bool   `json:"own,omitempty"` // of rules.dir
+		Category    string `json:"category,omitempty"` // of gate rules
+		Own         bool   `json:"own,omitempty"`      // of rules.dir or detect.gate_rules
 	}
 	var rows []row
 	for _, r := range rules.All(packs) {
 		if cmd.Kind == "" || r.Kind == cmd.Kind {
-			rows = append(rows, row{r.ID, r.Kind, string(r.Severity), r.Pack.ID, r.Pack.Version, r.Description, slices.Contains(own, r.Pack)})
+			rows = append(rows, row{r.ID, r.Kind, string(r.Severity), r.Pack.ID, r.Pack.Version, r.Description, r.Category, slices.Contains(own, r.Pack)})
 		}
 	}
 	if rows == nil {
@@ -91,6 +113,9 @@ func (cmd *rulesListCmd) Run(c *cli, std *stdio) error {
 	t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RULE\tKIND\tSEVERITY\tDESCRIPTION")
 	for _, r := range rows {
+		if r.Category != "" {
+			r.Description += " [" + r.Category + "]"
+		}
 		if r.Own {
 			r.Description += " (own)"
 		}
@@ -211,7 +236,7 @@ type rulesExplainCmd struct {
 }
 
 func (rulesExplainCmd) Help() string {
-	return `Knows the shipped rules and those of rules.dir in the settings. A kind that has one rule stands for it: gate.financial.
+	return `Knows the shipped rules and those of rules.dir, detect.gate_rules and detect.gate_extra_rules in the settings. A kind that has one rule stands for it: gate.financial.
 
 Example:
   evenhand rules explain sex.stereotype.emotional`
@@ -240,7 +265,11 @@ func (cmd *rulesExplainCmd) Run(c *cli, std *stdio) error {
 	}
 	fmt.Fprint(std.out, text)
 	for _, r := range rules.All(own) {
-		if r.ID == cmd.ID {
+		switch {
+		case r.ID != cmd.ID:
+		case r.Pack.ID == gate.CustomPack:
+			fmt.Fprintln(std.out, "  Own: of detect.gate_rules or detect.gate_extra_rules.")
+		default:
 			fmt.Fprintf(std.out, "  Own: pack %s of rules.dir.\n", r.Pack.ID)
 		}
 	}
