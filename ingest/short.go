@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 
@@ -24,7 +25,7 @@ type Short struct {
 func (d *Decoder) ReadShort(line []byte) (s Short) {
 	st := d.state()
 	defer d.release(st, len(line))
-	v, code, _ := st.value(line)
+	v, code, _ := st.value(bytes.TrimPrefix(line, Mark)) // as an event's
 	if code != "" {
 		return s
 	}

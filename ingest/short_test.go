@@ -16,6 +16,7 @@ func TestReadShort(t *testing.T) {
 		{`{"id":"a","text":"x \u00e9\n"}`, "a", "x é\n", ""},
 		{` {"text":"x","id":17,"other":{}} `, "17", "x", ""},
 		{`{"text":""}`, "", "", ""},
+		{"\ufeff" + `{"id":"9","text":"x"}`, "9", "x", ""}, // files that were put together
 		{`{"id":null,"text":"lone \ud800."}`, "", "lone \ufffd.", ""},
 		{`{"id":"a","text":null}`, "a", "", ingest.WrongType},
 		{`{"id":"a","text":["x"]}`, "a", "", ingest.WrongType},
