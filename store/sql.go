@@ -45,13 +45,28 @@ func SQL(ctx context.Context, conn driver.Conn, statement string, each func(colu
 			return chconn.Wrap(op, err)
 		}
 		for i := range dest {
-			values[i] = reflect.ValueOf(dest[i]).Elem().Interface()
+			values[i] = dayOf(types[i].DatabaseTypeName(), reflect.ValueOf(dest[i]).Elem().Interface())
 		}
 		if err := each(columns, values); err != nil {
 			return err
 		}
 	}
 	return chconn.Wrap(op, rows.Err())
+}
+
+// dayOf writes the value of a column of days as one; other values, and NULL, stay as they are.
+func dayOf(column string, v any) any {
+	column = strings.TrimSuffix(strings.TrimPrefix(column, "Nullable("), ")")
+	if column != "Date" && column != "Date32" {
+		return v
+	}
+	if at, ok := v.(*time.Time); ok && at != nil {
+		v = *at
+	}
+	if at, ok := v.(time.Time); ok {
+		return at.Format(time.DateOnly)
+	}
+	return v
 }
 
 // WriteTSV runs a statement and writes a line of column names and a line a row, separated by tabs;

@@ -130,10 +130,14 @@ func Read(r io.Reader, name string) (rows []Row, err error) {
 			continue
 		}
 		row := Row{Line: line}
-		if err := json.Unmarshal(b, &row); err != nil {
+		in := struct {
+			*Row
+			ID rowID `json:"id"` // in the place of Row's
+		}{Row: &row}
+		if err := json.Unmarshal(b, &in); err != nil {
 			return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("%s line %d: %s", name, line, reason(err)))
 		}
-		if row.Text == "" {
+		if row.ID = string(in.ID); row.Text == "" {
 			return nil, audit.E(op, audit.KindInvalid, fmt.Errorf("%s line %d: text is missing", name, line))
 		}
 		if row.Source == "" {
@@ -147,13 +151,27 @@ func Read(r io.Reader, name string) (rows []Row, err error) {
 	return rows, nil
 }
 
+// rowID is a string, or a number as it is written: what scan makes of it, too.
+type rowID string
+
+// UnmarshalJSON reads either.
+func (id *rowID) UnmarshalJSON(b []byte) error {
+	switch c := b[0]; {
+	case c == '-' || '0' <= c && c <= '9':
+		*id = rowID(b)
+	case json.Unmarshal(b, (*string)(id)) != nil:
+		return errors.New("field id: want string or number")
+	}
+	return nil
+}
+
 // reason is what is wrong with a line, without what it quotes of it.
 func reason(err error) string {
 	var wrong *json.UnmarshalTypeError
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &wrong):
-		return "field " + wrong.Field + ": want " + wrong.Type.String()
+		return "field " + strings.TrimPrefix(wrong.Field, "Row.") + ": want " + wrong.Type.String()
 	case errors.As(err, &syntax):
 		return "no JSON object"
 	}

@@ -23,8 +23,12 @@ func TestRead(t *testing.T) {
 	if want := `a file true false "k" [sex] violence 1;b s false true "" []  3;`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	ids, err := Read(strings.NewReader(`{"id":7,"text":"x"}`+"\n"+`{"id":-1.50,"text":"x"}`+"\n"+`{"id":null,"text":"x"}`), "file")
+	if err != nil || len(ids) != 3 || ids[0].ID != "7" || ids[1].ID != "-1.50" || ids[2].ID != "" {
+		t.Errorf("%+v, %v", ids, err)
+	}
 	for name, bad := range map[string]string{
-		"label.bias": `{"text":"secret","label":{"bias":"yes"}}`, "no JSON": `{"text":"secret"`, "text is missing": `{"id":"x"}`, "field text": `{"text":5}`,
+		"label.bias": `{"text":"secret","label":{"bias":"yes"}}`, "no JSON": `{"text":"secret"`, "text is missing": `{"id":"x"}`, "field text: want string": `{"text":5}`, "field id: want string or number": `{"id":["a"],"text":"secret"}`,
 		"label.bais: is unknown; want label.bias": `{"text":"secret","label":{"bais":1}}`, "label.toxicity: is unknown; want label.toxic": `{"text":"secret","label":{"bias":0,"toxicity":1}}`,
 	} {
 		_, err := Read(strings.NewReader("{\"text\":\"ok\"}\n"+bad), "file")
