@@ -60,13 +60,21 @@ func (st *state) fault(field, code, message string) {
 	}
 }
 
+// called is what the message is called in faults.
+func (st *state) called() string {
+	if st.allowed != nil {
+		return "the request"
+	}
+	return "the event"
+}
+
 // Mark may stand before JSON that comes from files: RFC 8259, section 8.1, lets readers pass it over.
 var Mark = []byte("\xef\xbb\xbf")
 
 // parse fills st.values; on a fault it says false.
 func (st *state) parse(b []byte) bool {
 	if len(b) > st.d.limits.Message {
-		st.fault("", TooLarge, fmt.Sprintf("the event has %d bytes; at most %d are taken", len(b), st.d.limits.Message))
+		st.fault("", TooLarge, fmt.Sprintf("%s has %d bytes; at most %d are taken", st.called(), len(b), st.d.limits.Message))
 		return false
 	}
 	v, code, at := st.value(bytes.TrimPrefix(b, Mark))
@@ -130,7 +138,7 @@ func (st *state) collectField(key []byte, v *fastjson.Value) {
 		}
 		st.fault(shown(key), UnknownField, st.unknown(key))
 	case st.values[f] != nil:
-		st.fault(names[f], DuplicateKey, "stands twice in the event")
+		st.fault(names[f], DuplicateKey, "stands twice in "+st.called())
 	default:
 		st.values[f] = v
 	}
