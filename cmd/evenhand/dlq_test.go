@@ -43,6 +43,8 @@ func TestPlacesAndTimesOfTheCommandLine(t *testing.T) {
 	} {
 		command(t, "", strings.Fields(args)...).says(t, 2, "", want)
 	}
+	command(t, " \n", "sql", "-").says(t, 2, "", "evenhand: QUERY: is empty; it wants one SELECT, SHOW, DESCRIBE or EXPLAIN\n")
+	command(t, "SELECT 1 FORMAT CSV", "sql", "-").says(t, 2, "", "QUERY: FORMAT CSV has no effect here")
 	command(t, "", "sql", " ").says(t, 2, "", "evenhand: QUERY: is empty; it wants one SELECT, SHOW, DESCRIBE or EXPLAIN\n")
 	for query, clause := range map[string]string{"SELECT 1 INTO  OUTFILE '/tmp/x.csv'": "INTO OUTFILE", "SELECT 1\nformat CSV;": "format CSV;"} {
 		command(t, "", "sql", query).says(t, 2, "", "evenhand: QUERY: "+clause+" has no effect here: the output is tab-separated, or JSON with --json, and goes where you redirect it\n")

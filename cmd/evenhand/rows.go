@@ -65,13 +65,12 @@ type inputForm struct {
 }
 
 func openRows(r io.Reader, form inputForm) (rowReader, error) {
-	br := bufio.NewReaderSize(r, 1<<20)
-	if head, _ := br.Peek(2); string(head) == "\x1f\x8b" {
-		z, err := gzip.NewReader(br)
-		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		br = bufio.NewReaderSize(z, 1<<20)
+	packed := bufio.NewReaderSize(r, 1<<20)
+	br, err := unpacked(packed)
+	if err != nil {
+		return nil, err
+	}
+	if br != packed {
 		form.name = strings.TrimSuffix(strings.ToLower(form.name), ".gz")
 	}
 	if head, _ := br.Peek(2); string(head) == "\xff\xfe" || string(head) == "\xfe\xff" || bytes.IndexByte(head, 0) >= 0 {
@@ -93,6 +92,18 @@ func openRows(r io.Reader, form inputForm) (rowReader, error) {
 		return &jsonRows{witness: newWitness(), d: d}, nil
 	}
 	return &ndjsonRows{witness: newWitness(), r: br}, nil
+}
+
+// unpacked reads gzip, or what is there.
+func unpacked(br *bufio.Reader) (*bufio.Reader, error) {
+	if head, _ := br.Peek(2); string(head) != "\x1f\x8b" {
+		return br, nil
+	}
+	z, err := gzip.NewReader(br)
+	if err != nil {
+		return nil, fmt.Errorf("gzip: %w", err)
+	}
+	return bufio.NewReaderSize(z, 1<<20), nil
 }
 
 // skipMark passes over the byte order mark that some editors and tables write before UTF-8.

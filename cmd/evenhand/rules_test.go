@@ -66,6 +66,7 @@ func TestASkeletonMakesItsFolder(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
+	command(t, "", "rules", "new", "--ground", "age", "--language", "de", "--dir", dir).says(t, 2, "", "age.de.yaml is there already; nothing was written")
 	command(t, "", "rules", "new", "--ground", "age", "--dir", file).says(t, 2, "", "--dir: ")
 }
 
@@ -195,4 +196,35 @@ func TestPruneWeighsOwnPacks(t *testing.T) {
 	command(t, "", "rules", "prune", "--all", "--files", rows, "--set", set).says(t, 0, "1 rule, 0 may go\n", "")
 	command(t, "", "rules", "prune", "--files", none, "--set", set).says(t, 2, "", "--files: no row of "+none+" says label.bias, 0 or 1")
 	command(t, "", "rules", "prune", "--files", rows, "--split", "dev", "--set", set).says(t, 2, "", `--split: no labelled row is of split "dev"`)
+}
+
+// Rules of the gate that the settings have are listed and explained as they are in force, in the place of the built-in ones.
+func TestRulesKnowThoseOfTheGate(t *testing.T) {
+	dir := t.TempDir()
+	replaced, added := filepath.Join(dir, "replaced.yaml"), filepath.Join(dir, "added.yaml")
+	const rule = "\n    - {id: own.fax, description: Sends a telefax, category: communication, pattern: 'telefax'}\n"
+	write(t, replaced, "detect:\n  gate_rules:"+rule)
+	write(t, added, "detect:\n  gate_extra_rules:"+rule)
+	for _, tc := range []struct {
+		file     string
+		built    bool
+		args     string
+		code     int
+		out, err string
+	}{
+		{replaced, false, "list", 0, "Sends a telefax [communication] (own)", ""},
+		{added, true, "list", 0, "Sends a telefax [communication] (own)", ""},
+		{replaced, false, "list --kind gate.own.fax --json", 0, `"category":"communication","own":true`, ""},
+		{replaced, false, "list --kind gate.financial", 2, "", "no rule is of kind"},
+		{added, true, "list --kind gate.financial", 0, "Moves money [financial_transaction]", ""},
+		{replaced, false, "explain own.fax", 0, "communication", ""},
+		{replaced, false, "explain gate.own.fax", 0, "Own: of detect.gate_rules", ""},
+		{replaced, false, "explain financial", 1, "", `no rule "financial"`},
+	} {
+		r := command(t, "", append([]string{"--config", tc.file, "rules"}, strings.Fields(tc.args)...)...)
+		r.says(t, tc.code, tc.out, tc.err)
+		if tc.args == "list" && strings.Contains(r.out, "gate.financial") != tc.built {
+			t.Errorf("%s: the built-in rules are listed: %t", tc.file, !tc.built)
+		}
+	}
 }

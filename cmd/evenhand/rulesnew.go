@@ -22,7 +22,7 @@ type rulesNewCmd struct {
 }
 
 func (rulesNewCmd) Help() string {
-	return `Writes NAME.TAG.yaml, a pack with one rule to fill in; 'evenhand rules lint' names what is left to do. Nothing is overwritten. A pack for what
+	return `Writes NAME.TAG.yaml, a pack with one rule to fill in; 'evenhand rules lint' names what is left to do. Nothing is overwritten: exit status 2 where the file is there. A pack for what
 a shipped one is for gets ids of its own, so that rules.dir takes it. Classes that a common.TAG.yaml in the folder has for a language with no
 shipped classes become a rule each, if its lexicon (terms.TAG.yaml in the folder) has terms of the ground.
 
@@ -109,8 +109,7 @@ func (cmd *rulesNewCmd) Run(std *stdio) error {
 	path := filepath.Join(cmd.Dir, fmt.Sprintf("%s.%s.yaml", cmd.Ground+cmd.Category+cmd.Wording, d.Language))
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		fmt.Fprintf(std.out, "%s is there already\n", path)
-		return nil
+		return &settingsError{fmt.Errorf("%s is there already; nothing was written", path)}
 	}
 	if err != nil {
 		return err

@@ -25,9 +25,9 @@ import (
 )
 
 type scanCmd struct {
-	File    string   `arg:"" optional:"" help:"JSONL file; - or nothing reads stdin."`
+	File    string   `arg:"" optional:"" help:"JSONL file, gzip too; - or nothing reads stdin."`
 	Fail    bool     `help:"Exit with status 3 when a text is flagged, too: for CI."`
-	FailOn  []string `help:"Exit with status 3 when one of these of a text's flags is set, whether it asks for an action or not: bias, toxicity, safety, pii, hallucination, gate." name:"fail-on" placeholder:"FLAG,…"`
+	FailOn  []string `help:"Exit with status 3 when one of these of a text's flags is set, whether it asks for an action or not (what is only detected sets none): bias, toxicity, safety, pii, hallucination, gate." name:"fail-on" placeholder:"FLAG,…"`
 	Workers int      `help:"Lines scanned at once; one a processor when not given." placeholder:"N"`
 	Domain  string   `help:"Domain profile of lines that name none: general, hr, finance, healthcare, education." placeholder:"DOMAIN"`
 }
@@ -40,7 +40,8 @@ So it is when detectors could not look at a text, for want of time ("detect.time
 then "failed" (none looked) or "partial", with "reason" and "failed_by", and flags that are false say nothing.
 A "reason" alone is "language": the text is in one that the detectors have not learnt, so bias and harm in it go unseen.
 
-"flag" says that something asks for an action, "flags" what was found; "detected" that any bias was. Insults that only rules of wording find, signs of
+"flag" says that something asks for an action; "detected" that any bias was found. "flags" say what was found: "bias" that it is above the domain's
+threshold or that a learned detector found it, so wording that is only "detected" (a job title, say) sets it not. Insults that only rules of wording find, signs of
 hallucination below the threshold, and personal data but for cards, accounts, social security numbers and credentials ask for no action: "flags" are set,
 "flag" is not, "action" is none. See --fail-on for these. "mitigation_action" is a suggestion for whoever looks at the text: it stands beside any finding
 of bias, beside leaked personal data and what a rule of wording suggests, asked for or not, and orders nothing.
@@ -211,6 +212,9 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		defer func() { _ = f.Close() }()
 		in = f
+	}
+	if in, err = unpacked(bufio.NewReaderSize(in, 1<<20)); err != nil {
+		return err
 	}
 	n, err := sc.run(ctx, in, std.out, cmd.Workers)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -231,6 +232,20 @@ func TestScanFile(t *testing.T) {
 		if tc.code != 1 && tc.code != 2 && strings.Count(out.String(), "\n") != 2 {
 			t.Errorf("%v: %s", tc.args, out.String())
 		}
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := filepath.Join(t.TempDir(), "texts.jsonl.gz")
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	if _, err := z.Write(raw); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	write(t, packed, zipped.String())
+	if a, b := command(t, "", "scan", file), command(t, "", "scan", packed); a.out != b.out || b.code != 0 {
+		t.Errorf("gzip: %d %s%s", b.code, b.out, b.err)
 	}
 	var out, errw bytes.Buffer
 	if code := run([]string{"--version"}, strings.NewReader(""), &out, &errw); code != 0 || !strings.HasPrefix(out.String(), "evenhand ") {

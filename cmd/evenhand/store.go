@@ -56,7 +56,7 @@ func (cmd *migrateCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 
 type sqlCmd struct {
 	storeFlags
-	Query string `arg:"" help:"One SELECT, SHOW, DESCRIBE or EXPLAIN."`
+	Query string `arg:"" help:"One SELECT, SHOW, DESCRIBE or EXPLAIN; - reads it from stdin."`
 	JSON  bool   `help:"One JSON object a row instead of a table." name:"json"`
 }
 
@@ -75,6 +75,13 @@ Examples:
 
 // Run runs the query.
 func (cmd *sqlCmd) Run(ctx context.Context, c *cli, std *stdio) error {
+	if cmd.Query == "-" {
+		b, err := io.ReadAll(std.input(ctx, "the query"))
+		if err != nil {
+			return err
+		}
+		cmd.Query = string(b)
+	}
 	if strings.TrimSpace(cmd.Query) == "" {
 		return &settingsError{errors.New("QUERY: is empty; it wants one SELECT, SHOW, DESCRIBE or EXPLAIN")}
 	}
