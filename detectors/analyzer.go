@@ -14,6 +14,7 @@ import (
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/language"
 	"github.com/evenhand/evenhand/detectors/normal"
+	"github.com/evenhand/evenhand/detectors/refute"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/scan"
 )
@@ -90,7 +91,7 @@ func NewAnalyzer(p Policy, ds ...Detector) (*Analyzer, error) {
 	a := &Analyzer{policy: p, ds: ds, now: time.Now, advice: map[string]audit.Advice{}}
 	a.scratch.New = func() any { return new([]scan.Match) }
 	digest := sha256.New()
-	_, _ = io.WriteString(digest, "normal\x00"+normal.Version+"\x00")
+	_, _ = io.WriteString(digest, "normal\x00"+normal.Version+"\x00refute\x00"+refute.Version()+"\x00")
 	var patterns [len(a.scans)][]string
 	owners := map[*rules.Rule]*owner{}
 	for i, d := range ds {
@@ -149,6 +150,7 @@ func NewAnalyzer(p Policy, ds ...Detector) (*Analyzer, error) {
 func (a *Analyzer) Warm() {
 	var guards sync.WaitGroup
 	defer guards.Wait()
+	guards.Go(refute.Warm)
 	guards.Go(func() {
 		seen := map[*rules.Pack]bool{}
 		for form := range a.scans {

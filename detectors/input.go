@@ -6,6 +6,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/normal"
+	"github.com/evenhand/evenhand/detectors/refute"
 )
 
 // Hit is one match of one pattern of a rule, in bytes of the original text.
@@ -48,6 +49,18 @@ func (in *Input) Sentences(side audit.Side) []Sentence {
 	s := &in.sentences[i]
 	s.once.Do(func() { s.list = sentencesOf(in.normal[i].String()) })
 	return s.list
+}
+
+// refuted tells whether the text around the finding at [start, end) of a side's original refutes it, see [refute.Stated].
+func (in *Input) refuted(side audit.Side, start, end int) bool {
+	return refute.Stated(in.Interaction.Text(side), start, end)
+}
+
+// Refuted tells of [start, end) of a side's normal text whether the text around it says that it is wrong, or an example of what is not
+// allowed. Learned detectors ask it of what they would say is biased or toxic; of hits of rules it was asked before.
+func (in *Input) Refuted(side audit.Side, start, end int) bool {
+	start, end = in.Normal(side).Original(start, end)
+	return in.refuted(side, start, end)
 }
 
 // NormalSpan turns byte offsets of a side's normal text into a span of code points of the original.

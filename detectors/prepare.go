@@ -66,7 +66,7 @@ func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
 	return x
 }
 
-// scan gives each match to its detector, at its place in the original, without those that guards exclude.
+// scan gives each match to its detector, at its place in the original, without those that guards exclude or the text around them refutes.
 func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, original func(start, end int) (int, int)) {
 	s := &a.scans[form]
 	if s.scanner == nil {
@@ -85,6 +85,9 @@ func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, origin
 			start, end = withoutMarks(text, start, end)
 		}
 		start, end = original(start, end)
+		if o.r.Refutable() && x.refuted(side, start, end) {
+			continue
+		}
 		for _, by := range o.readers {
 			x.add(a.ds[by.detector].Info().ID, side, Hit{Rule: by.rule, Start: start, End: end})
 		}

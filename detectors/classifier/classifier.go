@@ -169,7 +169,7 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 		}
 		var tops [NumHeads]best
 		var open [NumHeads]doubts
-		any := false
+		any, refuted := false, false
 		look := func(s detectors.Sentence, ts []token, first float32, named bool) {
 			b.excerpts = append(b.excerpts, excerpt{sentence: s, from: ts[0].start, first: first})
 			if float64(first) < ws.gates.of(named) {
@@ -188,7 +188,9 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 						continue
 					}
 					if prior.Ask[h] {
-						open[h].add(d.doubt(Head(h), s, ts, &prior, by))
+						if !refuted || !Head(h).refuted(in, side, ts) {
+							open[h].add(d.doubt(Head(h), s, ts, &prior, by))
+						}
 					} else if passed != nil {
 						x := d.doubt(Head(h), s, ts, &prior, by)
 						passed[h] = max(passed[h], x.unasked())
@@ -196,6 +198,9 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 					continue
 				}
 				p, yes := d.model.answer(Head(h), first, z)
+				if yes && p > tops[h].probability && Head(h).refuted(in, side, ts) {
+					p, yes = min(p, d.model.Meta.Heads[h].Threshold), false
+				}
 				if yes && p > tops[h].probability {
 					tops[h], any = best{sentence: s, from: int(ts[0].start), probability: p}, true
 				}
@@ -209,11 +214,16 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 			tops, open, any = [NumHeads]best{}, [NumHeads]doubts{}, false
 			d.model.readAll(b, text, in.Sentences(side), look)
 		}
+		answers := d.decideAll(b, in, side, &open)
+		if answers.hides {
+			refuted = true
+			tops, open, any = [NumHeads]best{}, [NumHeads]doubts{}, false
+			d.model.readAll(b, text, in.Sentences(side), look)
+			answers = d.decideAll(b, in, side, &open)
+		}
 		for h := range open {
-			if open[h].n > 0 {
-				if top := d.decide(Head(h), b, text, in.Sentences(side), &open[h]); top.probability > tops[h].probability {
-					tops[h], any = top, true
-				}
+			if top := answers.tops[h]; top.probability > tops[h].probability {
+				tops[h], any = top, true
 			}
 			for i := range open[h].list[:open[h].n] {
 				if passed != nil {
@@ -437,7 +447,8 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 	})
 	for h := range open {
 		if open[h].n > 0 {
-			out.Flagged[h] = d.decide(Head(h), b, text, in.Sentences(side), &open[h]).probability > 0 || out.Flagged[h]
+			top, _ := d.decide(Head(h), b, in, side, &open[h])
+			out.Flagged[h] = top.probability > 0 || out.Flagged[h]
 		}
 	}
 	return out

@@ -274,8 +274,10 @@ type reading struct {
 	said          *encoder.Logits
 }
 
-// decide gives the one of them to which the answer is yes with the highest probability; that is 0 where there is none.
-func (d *Detector) decide(h Head, b *buffers, text string, sentences []detectors.Sentence, open *doubts) (top best) {
+// decide gives the one of them to which the answer is yes with the highest probability, and which the text around it does not refute; that is 0
+// where there is none.
+func (d *Detector) decide(h Head, b *buffers, in *detectors.Input, side audit.Side, open *doubts) (top best, refuted bool) {
+	text, sentences := in.Normal(side).String(), in.Sentences(side)
 	sure := 1.0 // where no encoder can read
 	if others := d.seconds[0].model.Meta.Others[min(len(sentences), 2)-1]; int(h) < len(others) {
 		sure = others[h]
@@ -287,12 +289,46 @@ func (d *Detector) decide(h Head, b *buffers, text string, sentences []detectors
 		if x.said != nil {
 			yes = x.yes
 		}
-		if yes && x.probability > top.probability {
-			top = x.best
+		if !yes || x.probability <= top.probability {
+			continue
+		}
+		if h.refutable() && in.Refuted(side, x.from, int(x.to)) {
+			refuted = true
+			if x.by != nil {
+				x.probability = min(x.probability, x.by.threshold(h)) // the answer is no
+			}
+			continue
+		}
+		top = x.best
+	}
+	return top, refuted
+}
+
+// answers are those of all heads.
+type answers struct {
+	tops  [NumHeads]best
+	hides bool // what is refuted took the place of others
+}
+
+func (d *Detector) decideAll(b *buffers, in *detectors.Input, side audit.Side, open *[NumHeads]doubts) (out answers) {
+	for h := range open {
+		if l := &open[h]; l.n > 0 {
+			top, refuted := d.decide(Head(h), b, in, side, l)
+			out.tops[h] = top
+			out.hides = out.hides || refuted && l.n == len(l.list)
 		}
 	}
-	return top
+	return out
 }
+
+// refuted tells of a window whether the text around it refutes what the head finds.
+func (h Head) refuted(in *detectors.Input, side audit.Side, ts []token) bool {
+	return h.refutable() && in.Refuted(side, int(ts[0].start), int(ts[len(ts)-1].end))
+}
+
+// refutable tells of a head that what it finds is nothing where the text around it says that it is wrong: how to build a bomb is told, or
+// threatened, all the same.
+func (h Head) refutable() bool { return h == Bias || h == Toxicity }
 
 // ask asks about a sentence, once; of one that no encoder reads the classifier's own probability holds. What may well be so is read
 // again in its passage, which has the last word unless the sentence is plain: "Not worth the training." is one thing after a course and another

@@ -77,6 +77,9 @@ func explain(r *Rule) string {
 	line("instead", r.Replace)
 	line("rationale", r.Rationale)
 	line("source", r.Source)
+	if r.Refutable() {
+		line("refutable", "no hit where the text around it says that it is wrong or an example of what is not allowed (docs/detection.md, Refuted statements)")
+	}
 	for _, part := range []struct {
 		title string
 		items []string

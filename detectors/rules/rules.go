@@ -110,6 +110,18 @@ type Rule struct {
 	near, notNear, notBefore []phrase
 }
 
+// Refutable tells whether a hit is dropped where the text around it says that it is wrong, see package refute: of bias and
+// insults, but for slurs, threats, hatred and supremacy that are CRITICAL. Those are told whoever says them.
+func (r *Rule) Refutable() bool {
+	if r.Pack.Ground == "" && r.Pack.Wording != "toxicity" {
+		return false
+	}
+	return r.Severity != audit.Critical || !r.Abusive && !outspoken.MatchString(r.ID)
+}
+
+// outspoken are rules, by parts of their id, of what seed 000 calls CRITICAL.
+var outspoken = regexp.MustCompile(`\b(?:slurs?|threat|hostility|supremacy)\b`)
+
 // Advice is what the rule suggests against what it finds.
 func (r *Rule) Advice() audit.Advice {
 	return audit.Advice{Type: r.Mitigation, Term: r.Term, Replace: r.Replace}
