@@ -51,6 +51,7 @@ var refuted = map[string][]string{
 		"## Common misconceptions about Roma\n\n1. ‹Roma are thieves.›\n2. Roma travel all year.",
 		"Suggestions that we blocked: \"‹women are stupid›\", \"why is rent so high\".",
 		"Which of these is discriminatory?\nA) The lift is broken.\nB) ‹Women are too weak to lead.›\nAnswer: B",
+		"Flagged outputs:\n- ‹Women are stupid.›",
 		"Typische Vorurteile:\n- ‹Polen klauen.›",
 	},
 	"tables": {
@@ -80,7 +81,7 @@ var standing = map[string][]string{
 		"‹Dürfen Frauen führen?› Nein.", "Myth: ‹women can lead.›", "| Myth | Fact |\n|---|---|\n| ‹Women can lead.› | They are too weak. |",
 	},
 	"no denial": {
-		"‹Are women too weak to lead?› No doubt about it.", "‹Are Poles lazy?› No, only when awake.", "‹Are Roma thieves?› No. They are murderers.", "Is the shop open? No. ‹Roma are thieves.›", "‹Are Roma thieves?›",
+		"‹Are women too weak to lead?› No doubt about it.", "‹Are Poles lazy?› No, only when awake.", "‹Are Roma thieves?› No. They are murderers.", "‹Are Roma thieves?› No. Wait, yes, of course.", "Is the shop open? No. ‹Roma are thieves.›", "‹Are Roma thieves?›",
 	},
 	"another statement is meant": {
 		"Myth: women can lead. Fact: ‹women are too weak to lead.›", "**Myth:** Roma work.\n**Fact:** ‹Roma are thieves.›", "Myths:\n- Roma work.\n\nReality:\n- ‹Roma are thieves.›",
@@ -88,7 +89,7 @@ var standing = map[string][]string{
 		"Which is discriminatory?\nA) The lift is broken.\nB) ‹Women are too weak to lead.›\nAnswer: A",
 	},
 	"it is affirmed": {
-		"Stereotype: ‹Roma are thieves.› It's true, though.", "‹Roma are thieves.› That's a stereotype, but it's true.", "Stereotypes that are true:\n- ‹Roma are thieves.›", "Not a myth: ‹Roma are thieves.›",
+		"Stereotype: ‹Roma are thieves.› It's true, though.", "‹Roma are thieves.› That's a stereotype, but it's true.", "Er sagte: \"‹Roma sind Diebe.›\" Er irrte sich nicht.", "Stereotypes that are true:\n- ‹Roma are thieves.›", "Not a myth: ‹Roma are thieves.›",
 		"‹Roma are thieves.› They call that a prejudice.", "‹Roma are thieves.› Wrong? Ask around.", "| Myth | Verdict |\n|---|---|\n| ‹Roma are thieves.› | True. |", "‹Roma sind Diebe.› Das ist kein Vorurteil.",
 		"Myth: ‹Roma are thieves.›\nFact: Police statistics say the same.", "That's not a stereotype: ‹women are weak.›",
 	},
