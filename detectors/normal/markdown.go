@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// markdown takes the marks off: emphasis, code, headings, bullets, links, simple HTML tags, and the edges of
+// markdown takes the marks off: emphasis, code, headings, bullets, links, tags of HTML and XML, and the edges of
 // table cells, which become line breaks. Code keeps its words.
 func markdown(w *rewriter) {
 	m := marker{w: w}
@@ -28,6 +28,10 @@ func markdown(w *rewriter) {
 type marker struct {
 	w    *rewriter
 	open [16]int // runs of the line that may open emphasis: where they begin, and 1; by sign and length
+
+	ends [maxEnds]string // names of the text's closing tags, once closes has looked for them
+	n    int             // how many they are
+	seen bool            // closes has looked
 }
 
 type cut struct {
@@ -192,20 +196,26 @@ func (m *marker) link(i, from, to int) int {
 // longestLink bounds a link's text, and its address.
 const longestLink = 1000
 
-// tags are HTML elements that only dress text; the first ones also end a line.
-var tags = []string{"br", "p", "div", "li", "tr", "td", "th", "h1", "h2", "h3", "b", "i", "u", "s", "em", "strong", "span", "sub", "sup", "small", "mark", "font", "a", "del", "ins", "ul", "ol", "table", "code", "pre", "wbr"}
+// tags are HTML elements that only dress text; the first ones also end a line, as all others do (see element).
+var tags = []string{"br", "p", "div", "li", "tr", "td", "th", "h1", "h2", "h3", "hr", "b", "i", "u", "s", "em", "strong", "span", "sub", "sup", "small", "mark", "font", "a", "del", "ins", "ul", "ol", "table", "code", "pre", "wbr"}
 
-const lineTags = 10
+const lineTags = 11
 
 // tag drops a tag or comment at i and gives where to go on.
 func (m *marker) tag(i, to int) int {
 	s := m.w.src[i:min(to, i+longestLink)]
-	if strings.HasPrefix(s, "<!--") {
-		if end := strings.Index(s, "-->"); end > 0 {
-			m.cut(i, i+end+3, "")
-			return i + end + 3
+	switch {
+	case strings.HasPrefix(s, "<!--"):
+		return m.drop(i, strings.Index(s, "-->"), 3, "")
+	case strings.HasPrefix(s, cdata):
+		if end := strings.Index(s, "]]>"); end > 0 {
+			m.cut(i+end, i+end+3, "\n")
 		}
-		return i + 1
+		return m.drop(i, 0, len(cdata), "\n")
+	case strings.HasPrefix(s, "<?xml"):
+		return m.drop(i, strings.Index(s, "?>"), 2, "\n")
+	case len(s) > 9 && strings.EqualFold(s[:9], "<!doctype"):
+		return m.drop(i, strings.IndexByte(s, '>'), 1, "\n")
 	}
 	name := strings.TrimPrefix(s[1:], "/")
 	n := 0
@@ -213,20 +223,133 @@ func (m *marker) tag(i, to int) int {
 		n++
 	}
 	end := strings.IndexByte(s, '>')
-	if n == 0 || end < 0 || strings.IndexByte(" />", name[n%len(name)]) < 0 || n < len(name) && name[n] == ' ' && !strings.Contains(s[:end], "=") {
+	if n == 0 || end < 0 {
 		return i + 1
 	}
-	for k, t := range tags {
-		if strings.EqualFold(t, name[:n]) {
-			with := ""
-			if k < lineTags {
-				with = "\n"
+	if k := slices.IndexFunc(tags, func(t string) bool { return strings.EqualFold(t, name[:n]) }); k >= 0 &&
+		strings.IndexByte(" />", name[n]) >= 0 && (name[n] != ' ' || strings.Contains(s[:end], "=")) {
+		with := ""
+		if k < lineTags {
+			with = "\n"
+		}
+		return m.drop(i, end, 1, with)
+	}
+	return m.element(i, s)
+}
+
+const cdata = "<![CDATA["
+
+// drop cuts what begins at i and has its last n bytes end bytes further on, and gives where to go on. Where it does not
+// end nothing is cut.
+func (m *marker) drop(i, end, n int, with string) int {
+	if end < 0 {
+		return i + 1
+	}
+	m.cut(i, i+end+n, with)
+	return i + end + n
+}
+
+// element drops the tag of XML that s begins with, which stands at i, and gives where to go on. Of the values of its
+// attributes those stay that are prose. A name alone, as in List<String> or "Dear <name>", is a tag only if one of that
+// name closes.
+func (m *marker) element(i int, s string) int {
+	n, closing := 1, false
+	if strings.HasPrefix(s, "</") {
+		n, closing = 2, true
+	}
+	from := n
+	if n = nameEnd(s, n); n == from {
+		return i + 1
+	}
+	name, at, told := s[from:n], i, len(m.w.cuts)
+	given := false // an attribute has a value
+	for {
+		end := blanksEnd(s, n)
+		if rest := s[end:]; strings.HasPrefix(rest, ">") || strings.HasPrefix(rest, "/>") && !closing {
+			if !closing && !given && rest[0] == '>' && !m.closes(name) {
+				break
 			}
-			m.cut(i, i+end+1, with)
-			return i + end + 1
+			end += strings.IndexByte(rest, '>') + 1
+			m.cut(at, i+end, "\n")
+			return i + end
+		}
+		key := nameEnd(s, end)
+		if closing || end == n || key == end {
+			break
+		}
+		value, to, next := attribute(s, key)
+		given = given || value > 0
+		if value > 0 && value < to && isProse(s[value:to]) {
+			m.cut(at, i+value, "\n")
+			at = i + to
+		}
+		n = next
+	}
+	m.w.cuts = m.w.cuts[:told]
+	return i + 1
+}
+
+// attribute gives the value of the attribute whose name ends at key, without its quotation marks, and where the attribute
+// ends. One without a value has none at 0.
+func attribute(s string, key int) (from, to, next int) {
+	is := blanksEnd(s, key)
+	if !strings.HasPrefix(s[is:], "=") {
+		return 0, 0, key
+	}
+	from = blanksEnd(s, is+1)
+	if from < len(s) && (s[from] == '"' || s[from] == '\'') {
+		if n := strings.IndexByte(s[from+1:], s[from]); n >= 0 {
+			return from + 1, from + 1 + n, from + n + 2
+		}
+		return 0, 0, len(s)
+	}
+	to = from
+	for to < len(s) && strings.IndexByte(" \t\"'<>=`", s[to]) < 0 {
+		to++
+	}
+	if to > from && s[to-1] == '/' {
+		to--
+	}
+	return from, to, to
+}
+
+// maxEnds bounds the names of closing tags that are known of a text.
+const maxEnds = 32
+
+// closes says whether the text has a closing tag of that name. It looks through the text once.
+func (m *marker) closes(name string) bool {
+	rest := m.w.src
+	for found := !m.seen; found && m.n < maxEnds; {
+		if _, rest, found = strings.Cut(rest, "</"); !found {
+			break
+		}
+		if end := nameEnd(rest, 0); end > 0 && !slices.Contains(m.ends[:m.n], rest[:end]) {
+			m.ends[m.n] = rest[:end]
+			m.n++
 		}
 	}
-	return i + 1
+	m.seen = true
+	return slices.Contains(m.ends[:m.n], name)
+}
+
+// nameEnd gives where the name of XML that begins at i ends: i where there is none, or one longer than any in use.
+func nameEnd(s string, i int) int {
+	end := i
+	for end < len(s) && (kinds[s[end]]&(letter|digit) != 0 || end > i && strings.IndexByte("-_:.", s[end]) >= 0) {
+		end++
+	}
+	if end == i || kinds[s[i]]&letter == 0 || end-i > 64 {
+		return i
+	}
+	return end
+}
+
+// blanksEnd gives where spaces and tabs from i end.
+func blanksEnd(s string, i int) int {
+	for i < len(s) && isSpace(s[i]) {
+		i++
+	}
+	return i
 }
 
 func isWord(c byte) bool { return kinds[c]&(letter|digit|wide) != 0 }

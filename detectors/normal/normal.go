@@ -19,7 +19,7 @@ package normal
 import "slices"
 
 // Version changes whenever the same text may get another normal form, words.txt apart.
-const Version = "2026.11.3"
+const Version = "2026.11.4"
 
 // MaxGrowth bounds the length of the normal text, in bytes of it for a byte of the original: one
 // compatibility character of three bytes stands for eighteen letters of two.

@@ -56,6 +56,12 @@ func TestForms(t *testing.T) {
 		{"tables", "|a|b|\n|---|---|\n|c|d|\nx | y", "\na\nb\n\n\n---\n---\n\n\nc\nd\n\nx | y"},
 		{"links", "[women](https://x.y/z) ![i](a.png) arr[i](x)", "women i arr[i](x)"},
 		{"tags", "<b>women</b> are<br>so <script> a < b > c", "women are\nso <script> a < b > c"},
+		{"elements of XML", `<?xml version="1.0"?><chat><m u="1">women are</m><m u="2" k='>'>too soft</m></chat>`, "\n\n\nwomen are\n\ntoo soft\n\n"},
+		{"an element within a document", "<thinking>\nwomen are\n</thinking> <br/>so <x:y-z.1/>it <details open>is</details>", "\n\nwomen are\n\n \nso \nit \nis\n"},
+		{"prose of an attribute", `<note id="5" text="women are too soft" to=me>`, "\nwomen are too soft\n"},
+		{"a document's head and unread text", "<!DOCTYPE html><![CDATA[women]]> are", "\n\nwomen\n are"},
+		{"no element", "List<String> <stdio.h> a < b and c > d x <y and z> I <3 it, <ann@example.org> <https://a.b/c> Dear <name>, <T extends C<T>> <k=1> <1a b=2> </> <y z='",
+			"List<String> <stdio.h> a < b and c > d x <y and z> I <3 it, <ann@example.org> <https://a.b/c> Dear <name>, <T extends C<T>> <k=1> <1a b=2> </> <y z='"},
 		{"signs", "“quoted” – it’s—fine… ‹x›", `"quoted" - it's - fine... "x"`},
 		{"mixed", "**Ｗ0mеn** аrе s\u200bt\u200bu\u200bp\u200bi\u200bd 🐷", "Women are stupid pig"},
 	} {
@@ -69,6 +75,8 @@ func TestForms(t *testing.T) {
 func TestOriginal(t *testing.T) {
 	for _, tc := range []struct{ text, part, want string }{
 		{"all w0men are", "women", "w0men"},
+		{`<m u="1">é</m><m u="2">w0men</m>`, "women", "w0men"},
+		{`<m text="all w0men are too soft"/>`, "women are", "w0men are"},
 		{"all w\u200bo\u200bm\u200be\u200bn\u200b are", "women", "w\u200bo\u200bm\u200be\u200bn"},
 		{"é **women** é", "women", "women"},
 		{"é w o m e n  a r e", "are", "a r e"},
