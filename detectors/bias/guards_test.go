@@ -52,6 +52,36 @@ func TestGuardsExcuseTheirOwnClause(t *testing.T) {
 	}
 }
 
+// TestValueOfAKeyIsNoQuotation: what stands in quotation marks because a format wants them is said, and what somebody wrote
+// or said is still quoted.
+func TestValueOfAKeyIsNoQuotation(t *testing.T) {
+	d := mustNew(t, loadShipped(t))
+	for _, tc := range []struct {
+		text string
+		want bool
+	}{
+		{"note: \"Women are too emotional to lead.\"", true},
+		{"verdict: \"no\"\ncomment: \"Women are too emotional to lead\"\nrank: 3", true},
+		{"title = \"Women are too emotional to lead\"", true},
+		{"verdict = \"no\", review = \"Women are too emotional to lead\"", true},
+		{"**Message:** “Women are too emotional to lead.”", true},
+		{"<message role=\"assistant\">Women are too emotional to lead.</message>", true},
+		{"<chat><m u=\"0\">Hello there</m><m u=\"1\">Women are too emotional to lead</m></chat>", true},
+
+		{"The sign over the door: \"Women are too emotional to lead.\"", false},
+		{"He left a note: \"Women are too emotional to lead.\"", false},
+		{"A chat message read \"Women are too emotional to lead\".", false},
+		{"The sign said \"Women are too emotional to lead\".", false},
+		{"The headline \"Women are too emotional to lead\" was taken down.", false},
+		{"The letter, signed by nobody, begins “Women are too emotional to lead”.", false},
+		{"Graffiti “Women are too emotional to lead” covered the wall.", false},
+	} {
+		if fs := detectortest.Findings(t, d, tc.text); len(fs) > 0 != tc.want {
+			t.Errorf("%q: %s", tc.text, detectortest.Describe(fs))
+		}
+	}
+}
+
 // TestGroundOfTheAdjective: gay men are people of their orientation, so what is said of them is not said of men.
 func TestGroundOfTheAdjective(t *testing.T) {
 	d := mustNew(t, loadShipped(t))
