@@ -14,6 +14,8 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/classifier"
+	"github.com/evenhand/evenhand/detectors/classifier/dataset"
+	"github.com/evenhand/evenhand/detectors/detectortest"
 	"github.com/evenhand/evenhand/ingest"
 )
 
@@ -268,6 +270,33 @@ func TestScanNamesMistypedKeys(t *testing.T) {
 	} {
 		if _, _, why := sc.read([]byte(line)); why != want {
 			t.Errorf("%s: %s", line, why)
+		}
+	}
+}
+
+// What texts in forty forms say is found, and what texts name as wrong, or answer with no, is not.
+func TestScanStrangers(t *testing.T) {
+	for file, want := range map[string]struct{ found, flagged float64 }{"strangers.forms": {0.79, 0.02}, "strangers.refuted": {0.9, 0.04}} {
+		var in strings.Builder
+		biased := map[string]bool{}
+		for _, row := range detectortest.Rows[dataset.Row](t, "../../detectors/classifier/testdata/"+file+".jsonl") {
+			biased[row.ID] = row.Label.Bias != nil && *row.Label.Bias > 0.5
+			line, err := json.Marshal(map[string]string{"id": row.ID, "text": row.Text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Write(append(line, '\n'))
+		}
+		out, bad := scanLines(t, "", 2, in.String())
+		found, of := map[bool]float64{}, map[bool]float64{}
+		for _, v := range out {
+			if of[biased[v.ID]]++; v.Flags.Bias {
+				found[biased[v.ID]]++
+			}
+		}
+		t.Logf("%s: %v of %v", file, found, of)
+		if bad > 0 || found[true] < want.found*of[true] || found[false] > want.flagged*of[false] {
+			t.Errorf("%s: %d bad, want at least %v of the biased and at most %v of the others", file, bad, want.found, want.flagged)
 		}
 	}
 }
