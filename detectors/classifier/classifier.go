@@ -189,10 +189,10 @@ func (d *Detector) detect(ctx context.Context, in *detectors.Input, sure *[NumHe
 					}
 					if prior.Ask[h] {
 						if !refuted || !Head(h).refuted(in, side, ts) {
-							open[h].add(d.doubt(Head(h), s, ts, &prior, by))
+							open[h].add(d.doubt(Head(h), s, ts, &prior, by, named))
 						}
 					} else if passed != nil {
-						x := d.doubt(Head(h), s, ts, &prior, by)
+						x := d.doubt(Head(h), s, ts, &prior, by, named)
 						passed[h] = max(passed[h], x.unasked())
 					}
 					continue
@@ -422,7 +422,7 @@ func (d *Detector) Scores(in *detectors.Input, side audit.Side) (out Scores) {
 			p, yes := m.answer(Head(h), first, z)
 			grounds := m.namedGrounds
 			if w.decides(Head(h)) {
-				x := d.doubt(Head(h), s, ts, &prior, by)
+				x := d.doubt(Head(h), s, ts, &prior, by, named)
 				if prior.Ask[h] {
 					d.ask(Head(h), b, text, in.Sentences(side), &x)
 					open[h].add(x)

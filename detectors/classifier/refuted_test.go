@@ -1,6 +1,7 @@
 package classifier_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,20 @@ func TestRefutedStatementsHideNoOther(t *testing.T) {
 			if evidence := string([]rune(text)[f.Span.Start:f.Span.End]); f.Side == audit.Output && !strings.Contains(plain, strings.TrimSuffix(evidence, ".")) {
 				t.Errorf("%s: %q is found", effort, evidence)
 			}
+		}
+	}
+}
+
+// Contempt for people whom no ground protects is no bias.
+func TestContemptWithoutAGround(t *testing.T) {
+	d := withEncoder(t, "balanced")
+	for text, want := range map[string]bool{
+		"Smokers should pay twice the rent, they are filthy.": false, "Consultants are parasites and should be kept out.": false,
+		"Muslims should pay twice the rent, they are filthy.": true, "Immigrants are parasites and should be kept out.": true,
+	} {
+		bias := slices.ContainsFunc(detectortest.Findings(t, d, text), func(f audit.Finding) bool { return f.Ground != "" })
+		if bias != want {
+			t.Errorf("%q: %v", text, bias)
 		}
 	}
 }

@@ -232,15 +232,16 @@ type doubt struct {
 	to     int32 // the window's end
 	logit  float32
 	silent bool // the classifier never answers yes
+	named  bool // it names people of a ground
 	prior  encoder.Prior
 	advice *encoder.Logits // the adviser's answer, where it was asked
 	yes    bool            // what the encoder, and its adviser, answer
 }
 
 // doubt gives a window with the model's answer for a head.
-func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, prior *encoder.Prior, by *way) doubt {
+func (d *Detector) doubt(h Head, s detectors.Sentence, ts []token, prior *encoder.Prior, by *way, named bool) doubt {
 	t, z := &d.model.Meta.Heads[h], prior.Logits[h]
-	return doubt{best: best{by: by, sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, silent: t.Threshold >= 1, prior: *prior}
+	return doubt{best: best{by: by, sentence: s, from: int(ts[0].start), probability: t.Probability(z)}, to: ts[len(ts)-1].end, logit: z, silent: t.Threshold >= 1, named: named, prior: *prior}
 }
 
 // prior gives what the classifier says of the window that it judged last.
@@ -292,8 +293,9 @@ func (d *Detector) decide(h Head, b *buffers, in *detectors.Input, side audit.Si
 		if !yes || x.probability <= top.probability {
 			continue
 		}
-		if h.refutable() && in.Refuted(side, x.from, int(x.to)) {
-			refuted = true
+		groundless := h == Bias && x.groundless()
+		if groundless || h.refutable() && in.Refuted(side, x.from, int(x.to)) {
+			refuted = refuted || !groundless
 			if x.by != nil {
 				x.probability = min(x.probability, x.by.threshold(h)) // the answer is no
 			}
@@ -302,6 +304,16 @@ func (d *Detector) decide(h Head, b *buffers, in *detectors.Input, side audit.Si
 		top = x.best
 	}
 	return top, refuted
+}
+
+// leastGround is the logit, .27, that the likeliest ground has at least of a biased sentence that names no people of one: contempt of cyclists, gamers or
+// customers reads much like that of a protected group. Of 902 biased texts of public sets that are found it hides 4, and of 726 that are
+// abusive and not biased it spares 38; at -.5 15 and 54.
+const leastGround = -1
+
+// groundless tells of a sentence that the encoder holds for biased that it is about nobody whom a ground protects. Measured of English alone.
+func (x *doubt) groundless() bool {
+	return !x.named && x.said != nil && x.by.by.model.Meta.English() && x.said.LikeliestGround() < leastGround
 }
 
 // answers are those of all heads.
@@ -473,7 +485,7 @@ func (d *Detector) Asked(in *detectors.Input, side audit.Side) (out Said) {
 		prior := w.prior(b, first, named)
 		for h := range w.Heads {
 			if prior.Ask[h] {
-				open[h].add(d.doubt(Head(h), s, ts, &prior, by))
+				open[h].add(d.doubt(Head(h), s, ts, &prior, by, named))
 			}
 		}
 	})

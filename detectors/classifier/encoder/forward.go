@@ -131,13 +131,16 @@ func (m *Model) read(before, sentence, after string, out *Logits, asked func(exi
 	})
 }
 
+// LikeliestGround is the highest logit of a ground.
+func (l *Logits) LikeliestGround() float32 { return slices.Max(l[len(Heads):]) }
+
 // Grounds are the likeliest, and others that are likelier than not, at most three in all; none where an early exit answered.
 func (l *Logits) Grounds() (out []audit.Ground) {
 	if l.Early() {
 		return nil
 	}
 	of := l[len(Heads):]
-	top := slices.Index(of, slices.Max(of))
+	top := slices.Index(of, l.LikeliestGround())
 	out = append(out, audit.Grounds[top])
 	for i, z := range of {
 		if i != top && z > 0 && len(out) < 3 {
