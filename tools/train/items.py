@@ -44,6 +44,7 @@ def parts(text):
 class Maker:
     def __init__(self, rng, neighbours, harmless):
         self.rng, self.neighbours, self.harmless, self.items = rng, neighbours, harmless, []
+        self.tame = set()  # sentences of texts in which nothing is found: they stand in their twins, too
 
     def add(self, before, text, after, target, weight):
         self.items.append(Item(" ".join(before), text, " ".join(after), target, weight))
@@ -58,8 +59,10 @@ class Maker:
                 room -= len(other) + 1
                 (before if rng.random() < 0.5 else after).append(other)
         own = parts(text)
-        if len(own) > 1 and rng.random() < 0.6:
-            k = rng.integers(len(own))
+        found = target[: len(HEADS)].max() >= 0.5
+        telling = [k for k, s in enumerate(own) if not (found and s in self.tame)]
+        if len(own) > 1 and telling and rng.random() < 0.6:
+            k = telling[rng.integers(len(telling))]
             self.add(before + own[:k], own[k], own[k + 1 :] + after, target, weight)
         else:
             self.add(before, text, after, target, weight)
@@ -68,6 +71,10 @@ class Maker:
             k = rng.integers(len(before) + len(after))
             k += k >= len(before)  # not the text itself
             self.add(around[:k], around[k], around[k + 1 :], *no(1.5))
+
+    def tames(self, texts, target):
+        """What a harmful text shares with a harmless one is not what makes it harmful."""
+        self.tame |= {s for t, y in zip(texts, target) if not y[: len(HEADS)].any() for s in parts(t)}
 
     def unlabelled(self, text):
         """A text of which nothing is known, alone or among others."""
@@ -79,6 +86,7 @@ class Maker:
 
     def labelled(self, texts, target, weight):
         """Texts with a label, each alone and most of ours once more among others."""
+        self.tames(texts, target)
         for text, y, w in zip(texts, target, weight):
             self.add([], text, [], y, w)
             if self.rng.random() < (0.9 if w.max() >= data.OWN else 0.12) and len(text) < 250:
@@ -86,6 +94,7 @@ class Maker:
 
     def surrounded(self, texts, target, weight):
         """Texts with a label among others, those in which something is found twice, and a third of all alone."""
+        self.tames(texts, target)
         for text, y, w in zip(texts, target, weight):
             if len(text) < 250:
                 for _ in range(2 if y[: len(HEADS)].max() >= 0.5 else 1):
