@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -38,8 +39,8 @@ func (s *Sink) Results(ctx context.Context, rs []audit.Record) error {
 	if len(changed) > 0 {
 		tables = append(tables, interactionsTable(changed)) // of the same version: the last one written holds
 	}
-	verdicts := laterVerdicts(rs, nil, Judging{})
-	return s.sealed(ctx, append(tables, verdicts), verdicts)
+	later := slices.DeleteFunc(slices.Clone(rs), func(r audit.Record) bool { return attempt(r.Verdict) == "" }) // the hot path's have theirs in the markers
+	return s.sealed(ctx, append(tables, laterVerdicts(rs, nil, Judging{})), laterVerdicts(later, nil, Judging{}))
 }
 
 // attempt is the analyzer_version of a verdict: empty on the hot path, retry-N for the N-th attempt to
