@@ -92,8 +92,8 @@ func Accept(r *Rule, text string, start, end int) (from, to int, ok bool) {
 // The sentence is that of package normal, so guards and detectors mean the same by it.
 //
 // Guards of UnlessClause look at a part of that sentence: what stands beside the match between semicolons, colons, dashes
-// with white space around them, and commas that "and", "but" and the like follow. They are looked for in what the sentence
-// holds of them, so most hits cost nothing more.
+// with white space around them, and commas that "and", "but" and the like follow. They are asked last: a second scan for hits
+// that all other guards leave.
 func Suppressed(r *Rule, text string, start, end int) bool {
 	if len(r.Guards)+len(r.here)+len(r.Pack.clause) == 0 && !r.Pack.EnglishOnly && !r.Pack.NotInEnglish {
 		return false
