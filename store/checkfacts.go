@@ -246,15 +246,7 @@ func (s *Store) readFactSeals(ctx context.Context, c *factCheck) error {
 
 // of gives the seals of a row: one for each time that it was written.
 func (c *factCheck) of(name uint64) []factSeal {
-	from, ok := slices.BinarySearchFunc(c.seals, name, func(x factSeal, n uint64) int { return cmp.Compare(x.name, n) })
-	if !ok {
-		return nil
-	}
-	to := from + 1
-	for to < len(c.seals) && c.seals[to].name == name {
-		to++
-	}
-	return c.seals[from:to]
+	return sealsNamed(c.seals, name, func(x factSeal) uint64 { return x.name })
 }
 
 // agrees tells whether a hash is one that may stand: of the highest version of those that are in, or of a higher one that may be.

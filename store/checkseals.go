@@ -226,15 +226,20 @@ func (s *Store) readSeals(ctx context.Context, c *sealCheck) error {
 
 // of gives the seals of an event and content: one for each delivery.
 func (c *sealCheck) of(event uint64) []sealed {
-	from, ok := slices.BinarySearchFunc(c.seals, event, func(x sealed, e uint64) int { return cmp.Compare(x.event, e) })
+	return sealsNamed(c.seals, event, func(x sealed) uint64 { return x.event })
+}
+
+// sealsNamed gives those of a name among seals that are ordered by it.
+func sealsNamed[T any](all []T, name uint64, of func(T) uint64) []T {
+	from, ok := slices.BinarySearchFunc(all, name, func(x T, n uint64) int { return cmp.Compare(of(x), n) })
 	if !ok {
 		return nil
 	}
 	to := from + 1
-	for to < len(c.seals) && c.seals[to].event == event {
+	for to < len(all) && of(all[to]) == name {
 		to++
 	}
-	return c.seals[from:to]
+	return all[from:to]
 }
 
 // covers tells whether one of some ordered spans covers an offset.
