@@ -1,4 +1,4 @@
-# Evenhand. `make` lists what there is; `make demo` needs Go and npm; `make test` a JDK with Maven, curl and Python, too.
+# Evenhand. `make` lists what there is; `make demo` needs Go and npm; `make test` a JDK with Maven, curl, gcc and Python, too.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help

@@ -139,7 +139,7 @@ line 4: defaults.cooldown: "90m" is not a number of whole hours such as 24h
 line 6: defaults.critical.confirmed: "maybe" is neither true nor false
 line 7: other: unknown key; a file has version, defaults and policies
 line 11: policies[0].kind: is empty; * matches all
-line 9: policies[0].domain: "sales" is not a domain; it is one of [general hr finance healthcare education], or ends in *
+line 9: policies[0].domain: "sales" is not a domain; it is one of general, hr, finance, healthcare, education, or ends in *
 line 9: policies[0].name: "Bad Name" is no name; take up to 64 of a-z 0-9 . _ -
 line 13: policies[1].ticket: is not a group of keys
 line 12: policies[1].name: "default" is taken; breaches bear the name of their policy, so each needs its own
@@ -149,8 +149,8 @@ line 15: policies[3]: off stands twice; keep one
 line 15: policies[3].name: "a" is taken; breaches bear the name of their policy, so each needs its own`},
 		{"not a list", "version: 1\npolicies: {a: 1}", `line 2: policies: is not a list; begin each policy with "- name: …"`},
 		{"a group, and kinds", "version: 1\npolicies:\n  - {name: a, tickt: {q: 0.1}}\n  - {name: b, kind: charter.sx}\n  - {name: c, kind: charter.s*}\n  - {name: d, kind: safety.violent*}", `line 3: policies[0].tickt: unknown key; did you mean ticket?
-line 4: policies[1].kind: no finding is of kind "charter.sx"; behind "charter." stands one of [sex race colour ethnic_origin social_origin genetic_features language religion political_opinion national_minority property birth disability age sexual_orientation nationality], or a beginning and *
-line 6: policies[3].kind: no finding is of kind "safety.violent*"; behind "safety." stands one of [violence self_harm illegal_instructions pii_leakage hallucination_indicator], or a beginning and *`},
+line 4: policies[1].kind: no finding is of kind "charter.sx"; behind "charter." stands one of sex, race, colour, ethnic_origin, social_origin, genetic_features, language, religion, political_opinion, national_minority, property, birth, disability, age, sexual_orientation, nationality, or a beginning and *
+line 6: policies[3].kind: no finding is of kind "safety.violent*"; behind "safety." stands one of violence, self_harm, illegal_instructions, pii_leakage, hallucination_indicator, or a beginning and *`},
 		{"far from any key", "version: 1\ndefaults: {zzz: 1}", "line 2: defaults.zzz: unknown key; `evenhand alarms policy` prints all keys"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

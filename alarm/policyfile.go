@@ -141,11 +141,11 @@ func (r *policyReader) policy(n *yaml.Node, where string, p *Policy, named bool)
 		r.fault(n, "%s.blind.resolve: %g is below blind.coverage (%g), which would open and resolve in turn", where, p.Blind.Resolve, p.Blind.Coverage)
 	}
 	if !known(p.Domain) {
-		r.fault(n, "%s.domain: %q is not a domain; it is one of %v, or ends in *", where, p.Domain, audit.Domains)
+		r.fault(n, "%s.domain: %q is not a domain; it is one of %s, or ends in *", where, p.Domain, audit.List(audit.Domains))
 	}
 	for head, names := range map[string][]string{"charter.": groundNames(), "safety.": audit.SafetyCategories} {
 		if name, ok := strings.CutPrefix(p.Kind, head); ok && !slices.ContainsFunc(names, func(s string) bool { return matches(name, s) }) {
-			r.fault(n, "%s.kind: no finding is of kind %q; behind %q stands one of %v, or a beginning and *", where, p.Kind, head, names)
+			r.fault(n, "%s.kind: no finding is of kind %q; behind %q stands one of %s, or a beginning and *", where, p.Kind, head, audit.List(names))
 		}
 	}
 }

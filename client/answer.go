@@ -5,6 +5,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/valyala/fastjson"
+
+	"github.com/evenhand/evenhand/internal/toolcall"
 )
 
 // answer is what a model has said so far, put together from a body or from the events of a stream.
@@ -25,6 +27,7 @@ type answer struct {
 type part struct {
 	beside bool   // no part of the message
 	tool   string // name of the tool that is called
+	call   toolcall.Call
 	text   strings.Builder
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/valyala/fastjson"
 )
@@ -78,14 +79,6 @@ func chatSaid(a *answer, choice, m *fastjson.Value) {
 		a.tell(place{name, i, 0}, true, str(m, name))
 	}
 	a.tell(place{"audio", i, 0}, true, str(m, "audio", "transcript"))
-	tool := func(j int, call, f *fastjson.Value) {
-		p := a.part(place{"tool", i, j}, true)
-		p.tool += str(f, "name")
-		if p.tool == "" {
-			p.tool = str(call, "type")
-		}
-		a.tell(place{"tool", i, j}, true, str(f, "arguments")+str(f, "input"))
-	}
 	for j, call := range m.GetArray("tool_calls") {
 		if n := call.Get("index"); n != nil {
 			j = n.GetInt()
@@ -94,9 +87,22 @@ func chatSaid(a *answer, choice, m *fastjson.Value) {
 		if f == nil {
 			f = call.Get("custom")
 		}
-		tool(j, call, f)
+		called(a, place{"tool", i, j}, call, f)
 	}
 	if f := m.Get("function_call"); f != nil && f.Type() == fastjson.TypeObject { // as it was before tools
-		tool(-1, f, f)
+		called(a, place{"tool", i, -1}, f, f)
 	}
+}
+
+// called adds a call of the function f, or a piece of one.
+func called(a *answer, at place, call, f *fastjson.Value) {
+	id, name, args := str(call, "id"), str(f, "name"), str(f, "arguments")+str(f, "input")
+	p := a.part(at, true)
+	if p.call.Over(id, name, args) {
+		delete(a.at, at) // the one before is at its end, and stays among the parts
+		p = a.part(at, true)
+	}
+	p.call.Note(id, name, args)
+	p.tool = cmp.Or(p.call.Name, p.tool, str(call, "type"))
+	a.tell(at, true, args)
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/language"
 	"github.com/evenhand/evenhand/detectors/normal"
@@ -132,15 +134,17 @@ func NewAnalyzer(p Policy, ds ...Detector) (*Analyzer, error) {
 		}
 	}
 	a.ruleSet = hex.EncodeToString(digest.Sum(nil)[:6])
+	var compiled errgroup.Group
 	for form := range patterns {
-		if len(patterns[form]) == 0 {
-			continue
+		if len(patterns[form]) > 0 {
+			compiled.Go(func() (err error) {
+				a.scans[form].scanner, err = scan.Compile(patterns[form], scan.Options{MaxStates: maxStates})
+				return err
+			})
 		}
-		s, err := scan.Compile(patterns[form], scan.Options{MaxStates: maxStates})
-		if err != nil {
-			return nil, audit.E(op, audit.KindInvalid, err)
-		}
-		a.scans[form].scanner = s
+	}
+	if err := compiled.Wait(); err != nil {
+		return nil, audit.E(op, audit.KindInvalid, err)
 	}
 	return a, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/evenhand/evenhand/ingest/call"
+	"github.com/evenhand/evenhand/internal/toolcall"
 )
 
 // answer is what a provider has answered so far.
@@ -16,13 +17,14 @@ type answer struct {
 	id, model string
 	choices   map[int]*choice
 	tokens    [2]*int32
-	usage     string // the provider's object that tells them, "" before it came
-	size      int    // bytes of text, of all choices
-	tail      rune   // the last character of them, spaces apart
-	ended     bool   // the model said that it has finished
-	failed    string // what the provider said went wrong in a stream that had begun
-	opaque    bool   // something came that cannot be read, so nothing can be said of the whole
-	sequence  int64  // of the last event of a stream of /v1/responses
+	usage     string   // the provider's object that tells them, "" before it came
+	size      int      // bytes of text, of all choices
+	tail      rune     // the last character of them, spaces apart
+	ended     bool     // the model said that it has finished
+	finish    []string // why it stopped, as the provider calls it
+	failed    string   // what the provider said went wrong in an answer that had begun
+	opaque    bool     // something came that cannot be read, so nothing can be said of the whole
+	sequence  int64    // of the last event of a stream of /v1/responses
 }
 
 // choice is one of the answers to a prompt.
@@ -36,9 +38,11 @@ type choice struct {
 
 // tool is what the model asks for.
 type tool struct {
-	id, name, kind string
-	args           words
-	hosted         bool // the provider runs it: its caller has nothing to do
+	toolcall.Call
+	kind   string
+	args   words
+	hosted bool    // the provider runs it: its caller has nothing to do
+	more   []*tool // that came under the same index behind it
 }
 
 func (a *answer) choice(i int) *choice {
@@ -80,6 +84,33 @@ func (c *choice) tool(i int) *tool {
 	return c.tools[i]
 }
 
+// calls are the calls of tools; items of /v1/responses that are none leave gaps.
+func (c *choice) calls() (out []*tool) {
+	for _, first := range c.tools {
+		for _, t := range append([]*tool{first}, first.more...) {
+			if t.Name != "" || t.args.Len() > 0 {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+// piece adds a piece of the call that came last under the index of t, or of another that begins there, and gives that call.
+func (t *tool) piece(a *answer, id, name, args string) *tool {
+	now := t
+	if n := len(t.more); n > 0 {
+		now = t.more[n-1]
+	}
+	if now.Over(id, name, args) && len(t.more) < maxTools {
+		now = &tool{}
+		t.more = append(t.more, now)
+	}
+	now.Note(id, name, args)
+	a.add(&now.args, args)
+	return now
+}
+
 // identify takes what stands in every part of an answer.
 func (a *answer) identify(v gjson.Result) {
 	if id := v.Get("id"); a.id == "" && id.Type == gjson.String {
@@ -106,10 +137,10 @@ func (a *answer) count(usage gjson.Result) {
 	}
 }
 
-// fail remembers the provider's own words about an error.
-func (a *answer) fail(e gjson.Result) {
-	if a.failed = e.Get("message").String(); a.failed == "" {
-		a.failed = "the provider ended the stream with an error"
+// stopped notes why a choice is at its end.
+func (a *answer) stopped(reason gjson.Result) {
+	if s := clip(reason.Str); s != "" && !slices.Contains(a.finish, s) && len(a.finish) < maxChoices {
+		a.finish = append(a.finish, s)
 	}
 }
 
@@ -120,15 +151,12 @@ func (a *answer) messages() []call.Message {
 		c := a.choices[i]
 		m := call.Message{Role: "assistant"}
 		var calls []any
-		for _, t := range c.tools {
-			if t.name == "" && t.args.Len() == 0 {
-				continue // items of /v1/responses that are no calls leave gaps
-			}
+		for _, t := range c.calls() {
 			kind := t.kind
 			if kind == "" {
 				kind = "function"
 			}
-			calls = append(calls, map[string]any{"id": t.id, "type": kind, "function": map[string]string{"name": t.name, "arguments": t.args.String()}})
+			calls = append(calls, map[string]any{"id": t.ID, "type": kind, "function": map[string]string{"name": t.Name, "arguments": t.args.String()}})
 		}
 		if calls != nil {
 			m.Calls = encode(calls)

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -18,6 +17,8 @@ func (chat) path() string            { return "/chat/completions" }
 func (chat) texts() string           { return "messages" }
 func (chat) method() string          { return "chat.completions.create" }
 func (chat) refused(*request) string { return "" }
+
+func (chat) kept(*request) (texts, model bool) { return false, false }
 
 func (chat) prompt(q *request) (system string, ms []call.Message, f *fault) {
 	items, f := elements(q.fields["messages"], "messages")
@@ -44,8 +45,11 @@ func (chat) whole(a *answer, v gjson.Result) {
 	a.count(v.Get("usage"))
 	choices := v.Get("choices")
 	if !choices.IsArray() {
-		a.opaque = true
+		a.failsAlone(v)
 		return
+	}
+	if e, ok := wrong(v); ok {
+		a.fail(e)
 	}
 	for i, c := range choices.Array() {
 		to := a.choice(i)
@@ -55,15 +59,28 @@ func (chat) whole(a *answer, v gjson.Result) {
 		}
 		chatSaid(to, a, c, m)
 		a.more(&to.text, c.Get("text").Str)
-		a.opaque = a.opaque || !m.IsObject() && c.Get("text").Type != gjson.String
+		chatFailed(a, c)
+		if !m.IsObject() && c.Get("text").Type != gjson.String {
+			_, failed := wrong(c)
+			a.opaque = a.opaque || !failed || strangely(c, "error", "finish_reason", "native_finish_reason") != ""
+		}
 	}
 	a.ended = true
 }
 
-func (chat) chunk(a *answer, v gjson.Result) {
-	if e := v.Get("error"); e.Exists() && e.Type != gjson.Null {
+// chatFailed notes that a choice, or a piece of one, ends with an error of the provider behind that which was asked.
+func chatFailed(a *answer, c gjson.Result) {
+	if e, ok := wrong(c); ok || c.Get("finish_reason").Str == "error" {
 		a.fail(e)
-		return
+	}
+}
+
+func (chat) chunk(a *answer, v gjson.Result) {
+	if e, ok := wrong(v); ok {
+		if !v.Get("choices").IsArray() {
+			a.failsAlone(v)
+		}
+		a.fail(e)
 	}
 	a.identify(v)
 	a.count(v.Get("usage"))
@@ -79,6 +96,7 @@ func (chat) chunk(a *answer, v gjson.Result) {
 		if s := c.Get("text"); s.Type == gjson.String {
 			a.add(&to.text, wordsOf(s))
 		}
+		chatFailed(a, c)
 	}
 }
 
@@ -90,13 +108,15 @@ func (a *answer) retold(c *choice, m gjson.Result) {
 	c.voice = c.voice || w.voice
 	a.more(&c.text, w.text.String())
 	a.more(&c.extra, w.extra.String())
-	for i, t := range w.tools {
-		was := c.tool(i)
-		if was.name == "" || was.name == t.name {
-			was.id, was.name, was.kind = t.id, t.name, t.kind
+	had := c.calls()
+	for i, t := range w.calls() {
+		if i < len(had) && (had[i].Name == "" || had[i].Name == t.Name) {
+			was := had[i]
+			was.ID, was.Name, was.kind = t.ID, t.Name, t.kind
 			a.more(&was.args, t.args.String())
 			continue
 		}
+		t.more = nil // each of them is told here
 		c.tools = append(c.tools, t)
 		a.size += t.args.Len()
 	}
@@ -128,6 +148,7 @@ var chatMembers = []string{"role", "content", "refusal", "audio", "reasoning_con
 func chatSaid(c *choice, a *answer, from, m gjson.Result) {
 	if r := from.Get("finish_reason"); r.Type == gjson.String {
 		a.ended = true
+		a.stopped(r)
 	}
 	for _, name := range []string{"content", "refusal"} {
 		switch v := m.Get(name); {
@@ -163,9 +184,7 @@ func chatSaid(c *choice, a *answer, from, m gjson.Result) {
 		chatTool(c.tool(i), a, call)
 	}
 	if f := m.Get("function_call"); f.IsObject() { // as it was before tools
-		t := c.tool(0)
-		t.name += f.Get("name").String()
-		a.add(&t.args, wordsOf(f.Get("arguments")))
+		c.tool(0).piece(a, "", f.Get("name").String(), wordsOf(f.Get("arguments")))
 	}
 }
 
@@ -181,7 +200,7 @@ func chatPart(c *choice, a *answer, i int, part gjson.Result) {
 		a.add(&c.text, wordsOf(part.Get("refusal")))
 	case kind == "tool_use" || kind == "tool_call" || strings.HasSuffix(kind, "_call"):
 		t := c.tool(i)
-		t.id, t.name = part.Get("id").String(), part.Get("name").String()
+		t.ID, t.Name = part.Get("id").String(), part.Get("name").String()
 		a.add(&t.args, requested(part))
 	default:
 		strange(part, nil, func(s gjson.Result) { a.add(&c.extra, wordsOf(s)) })
@@ -190,23 +209,22 @@ func chatPart(c *choice, a *answer, i int, part gjson.Result) {
 
 // chatTool adds a call of a tool, or a piece of one.
 func chatTool(t *tool, a *answer, call gjson.Result) {
-	var f gjson.Result
+	id, name, args := callPiece(call)
+	t = t.piece(a, id, name, args)
+	if k := call.Get("type").String(); k != "" {
+		t.kind = k
+	}
+}
+
+// callPiece reads a call of a tool, or a piece of one.
+func callPiece(call gjson.Result) (id, name, args string) {
+	f := call
 	for _, name := range []string{"function", "custom"} {
 		if v := call.Get(name); v.IsObject() {
 			f = v
 		}
 	}
-	t.id += call.Get("id").String()
-	if f.Exists() {
-		t.name += f.Get("name").String()
-		a.add(&t.args, requested(f))
-	} else {
-		t.name += call.Get("name").String()
-		a.add(&t.args, requested(call))
-	}
-	if k := call.Get("type").String(); k != "" {
-		t.kind = k
-	}
+	return call.Get("id").String(), f.Get("name").String(), requested(f)
 }
 
 func (chat) marked(v gjson.Result) string {
@@ -214,6 +232,13 @@ func (chat) marked(v gjson.Result) string {
 		return "evenhand"
 	}
 	return ""
+}
+
+// carrier is a chunk with an empty delta: some clients count on a choice.
+func (chat) carrier(x *exchange) []byte {
+	chunk := chatObject(x, "chat.completion.chunk", chatChoice{Delta: &map[string]any{}})
+	chunk["evenhand"] = x.report()
+	return encode(chunk)
 }
 
 type chatChoice struct {
@@ -243,43 +268,6 @@ func (chat) instead(x *exchange, text string, stream bool) []byte {
 		return chat{}.events(encode(body), x.req.usage())
 	}
 	return encode(body)
-}
-
-func (chat) events(body []byte, usage bool) []byte {
-	v := gjson.ParseBytes(body)
-	choice, report, count := v.Get("choices.0"), v.Get("evenhand"), v.Get("usage")
-	o := members(v)
-	delete(o, "evenhand")
-	delete(o, "usage")
-	o["object"] = "chat.completion.chunk"
-	if usage {
-		o["usage"] = nil // but at the end
-	}
-	var out bytes.Buffer
-	chunk := func(choices ...any) {
-		o["choices"] = choices
-		out.Write(sse("", encode(o)))
-	}
-	piece := func(delta, finish any) map[string]any {
-		return map[string]any{"index": choice.Get("index").Int(), "delta": delta, "finish_reason": finish}
-	}
-	said := piece(members(choice.Get("message")), nil)
-	if probs := choice.Get("logprobs"); probs.IsObject() {
-		said["logprobs"] = json.RawMessage(probs.Raw)
-	}
-	chunk(said)
-	if report.Exists() {
-		o["evenhand"] = json.RawMessage(report.Raw)
-	}
-	chunk(piece(struct{}{}, choice.Get("finish_reason").Value()))
-	delete(o, "evenhand")
-	if usage && count.IsObject() {
-		o["usage"] = json.RawMessage(count.Raw)
-		o["choices"] = []any{}
-		out.Write(sse("", encode(o)))
-	}
-	out.WriteString("data: [DONE]\n\n")
-	return out.Bytes()
 }
 
 func (chat) stop(x *exchange, f *fault) []byte {

@@ -188,12 +188,12 @@ func TestResponsesStream(t *testing.T) {
 // Items of input are messages of the event; background work would be fetched past us.
 func TestResponsesInput(t *testing.T) {
 	p := newProvider(t, respond(false, clean))
-	s := start(t, p.URL, blocks)
+	s := start(t, p.URL, nil)
 	if got := s.do(PathResponses, `{"model":"gpt-x","input":"hi","background":true}`); got.status != 400 || p.calls() != 0 {
 		t.Errorf("background: %d %s", got.status, got.body)
 	}
 	s.do(PathResponses, `{"model":"gpt-x","input":[{"role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:`+strings.Repeat("x", 2000)+`"}]},{"type":"function_call","name":"find","arguments":"{}","call_id":"c"},{"type":"function_call_output","call_id":"c","output":"found"},{"type":"reasoning","id":"r"}]}`)
-	want := `[map[content:[map[text:hi type:input_text] map[bytes:2042 type:input_image (left out)]] role:user] map[content:find {} role:assistant] map[content:found role:tool] map[content:<nil> role:reasoning]]`
+	want := `[map[content:[map[text:hi type:input_text] map[bytes:2042 type:input_image (left out)]] role:user] map[content:find {} role:assistant] map[content:found role:tool tool_call_id:c] map[content:<nil> role:reasoning]]`
 	if got := fmt.Sprint(s.event()["messages"]); got != want {
 		t.Errorf("messages %s\nwant %s", got, want)
 	}

@@ -134,8 +134,8 @@ type Upstream struct {
 	// KeyHeader carries the key: Authorization (as Bearer), or another such as api-key (as it is).
 	KeyHeader string   `koanf:"key_header"`
 	Headers   []string `koanf:"headers"` // of the request that pass beside the usual ones
-	// ConnectTimeout until a connection stands (10 s), FirstByte until the provider begins to answer (2 m),
-	// Timeout for the whole call (10 m).
+	// ConnectTimeout until a connection stands (10 s), FirstByte until the provider begins a stream (2 m), Timeout for
+	// the whole call (10 m).
 	ConnectTimeout time.Duration `koanf:"connect_timeout"`
 	FirstByte      time.Duration `koanf:"first_byte"`
 	Timeout        time.Duration `koanf:"timeout"`

@@ -279,10 +279,10 @@ func TestProviderFails(t *testing.T) {
 		"closed": {closed, nil, 502, "evenhand_upstream_unreachable", "connection refused"},
 		"slow": {newProvider(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), func(c *Config, _ *Deps) {
 			c.Upstreams, c.BaseURL, c.Default = []Upstream{{Name: "slow", BaseURL: c.BaseURL, Timeout: 20 * time.Millisecond}}, "", "slow"
-		}, 504, "evenhand_upstream_timeout", ""},
+		}, 504, "evenhand_upstream_timeout", "within timeout of its upstream"},
 		"slow to begin": {newProvider(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), func(c *Config, _ *Deps) {
 			c.Upstreams, c.BaseURL, c.Default = []Upstream{{Name: "slow", BaseURL: c.BaseURL, FirstByte: 20 * time.Millisecond}}, "", "slow"
-		}, 504, "evenhand_upstream_timeout", ""},
+		}, 504, "evenhand_upstream_timeout", "within first_byte of its upstream"},
 		"redirect": {newProvider(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://169.254.169.254/", http.StatusTemporaryRedirect)
 		}), nil, 502, "evenhand_upstream_redirect", ""},
@@ -314,6 +314,9 @@ func TestProviderFails(t *testing.T) {
 			}
 		})
 		body := prompt("hi", "")
+		if name == "slow to begin" { // which streams alone can be
+			body = prompt("hi", streamed)
+		}
 		got := s.do(PathChat, body)
 		if got.status != tc.status || gjson.Get(got.body, "error.code").String() != tc.code {
 			t.Errorf("%s: %d %.300s", name, got.status, got.body)

@@ -159,6 +159,17 @@ func (chat) channel(v gjson.Result, path []step) (key string, whole bool) {
 	return b.String(), last == "arguments" || last == "input"
 }
 
+// called gives the piece of a call of a tool that the string a path leads to is in; in pieces they come under their index.
+func (chat) called(v gjson.Result, path []step) (prefix string, call gjson.Result) {
+	if len(path) < 6 || path[0].name != "choices" || path[2].name != "delta" || path[3].name != "tool_calls" || path[4].in != '[' {
+		return "", call
+	}
+	prefix, _ = chat{}.channel(v, path[:5])
+	return prefix, v.Get("choices." + strconv.Itoa(path[1].at) + ".delta.tool_calls." + strconv.Itoa(path[4].at))
+}
+
+func (responses) called(gjson.Result, []step) (string, gjson.Result) { return "", gjson.Result{} }
+
 // ends gives how the names of the texts begin that an event of a stream ends.
 func (chat) ends(v gjson.Result) (prefixes []string) {
 	for i, c := range v.Get("choices").Array() {
@@ -171,6 +182,12 @@ func (chat) ends(v gjson.Result) (prefixes []string) {
 	}
 	return prefixes
 }
+
+func (chat) over(v gjson.Result) bool {
+	return slices.ContainsFunc(v.Get("choices").Array(), func(c gjson.Result) bool { return c.Get("finish_reason").Str != "" })
+}
+
+func (r responses) over(v gjson.Result) bool { return r.marked(v) != "" }
 
 func (responses) channel(v gjson.Result, path []step) (key string, whole bool) {
 	kind, delta := strings.CutSuffix(v.Get("type").Str, ".delta")

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -164,12 +165,14 @@ func (x *exchange) read() *fault {
 		return badRequest("", "the request broke off")
 	}
 	x.incoming.came()
-	req, f := readRequest(body, x.kind.texts())
+	req, f := readRequest(body, x.kind)
 	if f != nil {
 		return f
 	}
 	up, prefix := x.g.pick(req.model)
 	switch {
+	case up == nil && req.model == "":
+		return &fault{status: http.StatusNotFound, kind: kindRequest, code: "model_not_found", param: "model", say: "the stored prompt names the model, and no upstream is the default: name the model in the request, too, or set gateway.default"}
 	case up == nil:
 		return &fault{status: http.StatusNotFound, kind: kindRequest, code: "model_not_found", param: "model", say: "no upstream serves this model; gateway.upstreams and gateway.default say which do"}
 	case up.key == "" && !x.caller.theirs && x.r.Header.Get("Authorization") != "" && up.KeyHeader == "Authorization":
@@ -178,8 +181,8 @@ func (x *exchange) read() *fault {
 	if x.opts, f = x.g.options(x.r.Header, req.metadata); f != nil {
 		return f
 	}
-	if p := x.kind.refused(req); p != "" && x.opts.stops() {
-		return badRequest(p, "is not served where answers may be stopped")
+	if p := x.kind.refused(req); p != "" {
+		return badRequest(p, "is not served: the answer would be fetched past the gateway, unseen; ask without it, or the provider directly")
 	}
 	if x.system, x.messages, f = x.kind.prompt(req); f != nil {
 		return f
@@ -290,11 +293,15 @@ func (x *exchange) part() *call.Part {
 	if user == "" {
 		user = meta("user_id", "user")
 	}
+	session := header(conversationHeader, conversationMeta, "conversation_id", "session_id", "thread_id")
+	if kept := gjson.ParseBytes(x.req.fields["conversation"]); session == "" { // one that the provider of /v1/responses keeps, its id or an object with it
+		session = clip(cmp.Or(kept.Str, kept.Get("id").Str))
+	}
 	p := &call.Part{
 		Format: "gateway", Kind: call.Model, Group: "gateway", Key: x.key, Tenant: x.caller.tenant,
 		Time: x.g.Now(), Latency: x.asked, TraceID: x.trace, SpanID: x.span, Domain: string(x.opts.Domain),
 		Service: header(applicationHeader, applicationMeta, "application"),
-		Session: header(conversationHeader, conversationMeta, "conversation_id", "session_id", "thread_id"),
+		Session: session,
 		UserID:  clip(user), Provider: clip(x.up.Provider), Model: clip(x.model()), Tokens: x.answer.tokens,
 		Status: x.status, Error: x.failure, System: x.system, Messages: x.messages, Answers: x.answer.messages(), Metadata: map[string]any{},
 	}
@@ -307,6 +314,15 @@ func (x *exchange) part() *call.Part {
 	own := map[string]any{"action": x.action, "upstream": x.up.Name, "request_id": x.requestID, "stream": x.req.stream}
 	if x.answer.id != "" {
 		own["response_id"] = x.answer.id
+	}
+	if len(x.answer.finish) > 0 {
+		own["finish_reasons"] = x.answer.finish
+	}
+	if set := x.req.parameters(); len(set) > 0 {
+		own["parameters"] = set
+	}
+	if x.unread != "" {
+		own["unread"] = x.unread
 	}
 	if !x.gate.IsZero() {
 		own["gate"] = x.gate.String()

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +21,8 @@ func (x *exchange) forward(ctx context.Context) *fault {
 	defer release()
 	asking, cancel := context.WithTimeoutCause(bound, x.up.Timeout, errTimeout)
 	defer cancel()
+	asking, late := context.WithCancelCause(asking)
+	defer late(nil)
 	r, err := x.up.request(asking, http.MethodPost, x.kind.path(), x.req.body, x.r, x.caller)
 	if err != nil {
 		return &fault{status: http.StatusInternalServerError, kind: kindServer, code: "evenhand_internal", say: "internal error"}
@@ -29,7 +30,7 @@ func (x *exchange) forward(ctx context.Context) *fault {
 	r.Header.Set("Traceparent", x.parent)
 	r.Header.Set("X-Request-Id", x.requestID)
 	x.sentAt = x.g.Now()
-	res, err := x.up.client.Do(r)
+	res, err := x.up.ask(r, x.req.stream, late)
 	x.told()
 	if err != nil {
 		x.failure = "the provider gave no answer"
@@ -90,8 +91,11 @@ func (x *exchange) whole(ctx, asking context.Context, res *http.Response) *fault
 		x.unread = x.g.long()
 	case !gjson.ValidBytes(body):
 		x.unread = garbled(body)
+		x.answer.failed = x.unreadable()
 	default:
-		x.kind.whole(&x.answer, gjson.ParseBytes(body))
+		if x.kind.whole(&x.answer, gjson.ParseBytes(body)); x.answer.opaque && x.answer.choices == nil && x.answer.failed == "" {
+			x.answer.failed = x.unreadable()
+		}
 	}
 	x.answer.opaque = x.answer.opaque || x.unread != ""
 	x.status, x.failure = "success", x.answer.failed
@@ -108,15 +112,14 @@ func (x *exchange) whole(ctx, asking context.Context, res *http.Response) *fault
 	if f != nil {
 		return f
 	}
-	if x.marks() && !x.answer.opaque {
+	if late := x.replays != nil && x.committed; (x.marks() || late) && !x.answer.opaque {
 		if with, err := sjson.SetRawBytes(body, "evenhand", encode(x.report())); err == nil {
 			body = with
 		}
 	}
 	x.ends()
-	if x.committed { // a stream was asked for and one piece came, while a person was waited for
-		x.write(sse("", bytes.Join(bytes.Split(bytes.TrimSpace(body), []byte("\n")), nil)))
-		return nil
+	if x.committed {
+		return x.asStream(res.StatusCode, body)
 	}
 	h := x.w.Header()
 	copyHeader(h, res.Header)

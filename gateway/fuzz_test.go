@@ -24,7 +24,7 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s.t = t
 		for _, d := range []dialect{chat{}, responses{}} {
-			q, bad := readRequest(body, d.texts())
+			q, bad := readRequest(body, d)
 			if bad != nil {
 				continue
 			}

@@ -183,7 +183,7 @@ func (x *exchange) retell(ctx context.Context, t take) *fault {
 func (a *answer) plain() bool {
 	ms := a.messages()
 	for _, c := range a.choices {
-		if c.voice || slices.ContainsFunc(c.tools, func(t *tool) bool { return !t.hosted && (t.name != "" || t.args.Len() > 0) }) {
+		if c.voice || slices.ContainsFunc(c.tools, func(t *tool) bool { return !t.hosted && (t.Name != "" || t.args.Len() > 0) }) {
 			return false
 		}
 	}

@@ -25,9 +25,32 @@ const (
 type request struct {
 	body     []byte // as the provider gets it
 	fields   map[string][]byte
-	model    string // as the caller names it
+	model    string // as the caller names it, "" where a stored prompt does
 	stream   bool
 	metadata gjson.Result
+}
+
+// settings are the members of a request that say how the model is to answer, as paths.
+var settings = []string{"temperature", "top_p", "top_k", "seed", "n", "max_tokens", "max_completion_tokens", "max_output_tokens", "presence_penalty", "frequency_penalty",
+	"reasoning_effort", "reasoning.effort", "verbosity", "service_tier"}
+
+// parameters gives the settings that the caller chose, by their paths: numbers and names.
+func (q *request) parameters() map[string]any {
+	out := map[string]any{}
+	for _, path := range settings {
+		first, rest, nested := strings.Cut(path, ".")
+		v := gjson.ParseBytes(q.fields[first])
+		if nested {
+			v = v.Get(rest)
+		}
+		switch v.Type {
+		case gjson.Number:
+			out[path] = v.Num
+		case gjson.String:
+			out[path] = clip(v.Str)
+		}
+	}
+	return out
 }
 
 // usage tells whether the caller wants the tokens at the end of a stream.
@@ -37,7 +60,8 @@ func (q *request) usage() bool {
 
 // readRequest checks that a body can be read in one way only: JSON of one meaning, without names that a
 // provider might take for others than we do.
-func readRequest(body []byte, texts string) (*request, *fault) {
+func readRequest(body []byte, d dialect) (*request, *fault) {
+	texts := d.texts()
 	body = bytes.TrimPrefix(body, ingest.Mark) // of a file
 	fields, f := object(body, maxDepth, "")
 	if f != nil {
@@ -47,15 +71,16 @@ func readRequest(body []byte, texts string) (*request, *fault) {
 	if f := otherLetters(fields, "", "model", "stream", "instructions", texts); f != nil {
 		return nil, f
 	}
+	keepsTexts, keepsModel := d.kept(q)
 	model := gjson.ParseBytes(fields["model"])
-	if q.model = model.String(); model.Type != gjson.String || q.model == "" {
+	if q.model = model.String(); (model.Type != gjson.String || q.model == "") && (model.Type != gjson.Null || !keepsModel) {
 		return nil, badRequest("model", "wants the name of a model")
 	}
 	q.stream = gjson.ParseBytes(fields["stream"]).Bool()
 	if m := gjson.ParseBytes(fields["metadata"]); m.IsObject() {
 		q.metadata = m
 	}
-	if _, ok := fields[texts]; !ok {
+	if _, ok := fields[texts]; !ok && !keepsTexts {
 		return nil, badRequest(texts, "is missing")
 	}
 	return q, nil

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -20,9 +19,18 @@ func (responses) method() string { return "responses.create" }
 
 func (responses) refused(q *request) string {
 	if gjson.ParseBytes(q.fields["background"]).Bool() {
-		return "background" // its answer would be fetched past us
+		return "background"
 	}
 	return ""
+}
+
+func (responses) kept(q *request) (texts, model bool) {
+	named := func(name string) bool {
+		v := gjson.ParseBytes(q.fields[name])
+		return v.Str != "" && name != "prompt" || v.Get("id").Str != "" // a prompt that is a text is kept nowhere
+	}
+	model = named("prompt")
+	return model || named("conversation") || named("previous_response_id"), model
 }
 
 func (responses) prompt(q *request) (system string, ms []call.Message, f *fault) {
@@ -35,6 +43,9 @@ func (responses) prompt(q *request) (system string, ms []call.Message, f *fault)
 		system = strings.TrimSpace(system + "\n" + strangely(v))
 	}
 	raw := q.fields["input"]
+	if raw == nil { // kept at the provider
+		return system, nil, nil
+	}
 	if !gjson.ParseBytes(raw).IsArray() {
 		m, f := message(map[string][]byte{"role": []byte(`"user"`), "content": raw}, "input")
 		return system, []call.Message{m}, f
@@ -71,7 +82,7 @@ func inputItem(item []byte, fields map[string][]byte, at string) (call.Message, 
 	case fields["role"] != nil:
 		return message(fields, at+".content")
 	case strings.HasSuffix(kind, "_call_output"):
-		return message(map[string][]byte{"role": []byte(`"tool"`), "content": fields["output"]}, at+".output")
+		return message(map[string][]byte{"role": []byte(`"tool"`), "content": fields["output"], "tool_call_id": fields["call_id"]}, at+".output")
 	case kind == "function_call":
 		said := gjson.ParseBytes(fields["name"]).String() + " " + gjson.ParseBytes(fields["arguments"]).String()
 		return call.Text("assistant", said), nil
@@ -88,13 +99,16 @@ func (responses) whole(a *answer, v gjson.Result) {
 	a.count(v.Get("usage"))
 	output := v.Get("output")
 	if !output.IsArray() {
-		a.opaque = true
+		a.failsAlone(v)
 		return
 	}
 	for i, item := range output.Array() {
 		responseItem(a, i, item)
 	}
 	a.ended = v.Get("status").String() != "failed"
+	if a.stopped(v.Get("incomplete_details.reason")); len(a.finish) == 0 {
+		a.stopped(v.Get("status"))
+	}
 	if e := v.Get("error"); e.IsObject() {
 		a.fail(e)
 	}
@@ -205,9 +219,9 @@ func (a *answer) tell(i int, part, s string, beside bool) {
 // asks notes which tool an item calls.
 func (a *answer) asks(i int, item gjson.Result) {
 	t := a.choice(0).tool(i)
-	t.id, t.name = item.Get("call_id").String(), item.Get("name").String()
-	if t.name == "" {
-		t.name = item.Get("type").String()
+	t.ID, t.Name = item.Get("call_id").String(), item.Get("name").String()
+	if t.Name == "" {
+		t.Name = item.Get("type").String()
 	}
 }
 
@@ -280,6 +294,9 @@ func (responses) marked(v gjson.Result) string {
 	return ""
 }
 
+// carrier is none: without its last event an answer is broken off, which its caller is told.
+func (responses) carrier(*exchange) []byte { return nil }
+
 // unspent is a usage of nothing; clients count on all of its members.
 const unspent = `{"input_tokens":0,"input_tokens_details":{"cached_tokens":0},"output_tokens":0,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":0}`
 
@@ -308,75 +325,23 @@ func (responses) instead(x *exchange, text string, stream bool) []byte {
 	return whole
 }
 
-// events tells tokens always: the last event is the response itself.
-func (responses) events(body []byte, _ bool) []byte {
-	v := gjson.ParseBytes(body)
-	var out bytes.Buffer
-	n := 0
-	event := func(kind string, fields map[string]any) {
-		fields["type"], fields["sequence_number"] = kind, n
-		out.Write(sse(kind, encode(fields)))
-		n++
-	}
-	begun := members(v)
-	begun["status"], begun["incomplete_details"], begun["output"], begun["usage"] = "in_progress", nil, []any{}, nil
-	delete(begun, "evenhand")
-	event("response.created", map[string]any{"response": begun})
-	event("response.in_progress", map[string]any{"response": begun})
-	for i, item := range v.Get("output").Array() {
-		itemEvents(i, item, event)
-	}
-	end := v.Get("status").String()
-	if end != "incomplete" && end != "failed" {
-		end = "completed"
-	}
-	event("response."+end, map[string]any{"response": json.RawMessage(v.Raw)})
-	return out.Bytes()
-}
-
-// itemEvents tells an item of the output: a message part by part, others as they are.
-func itemEvents(i int, item gjson.Result, event func(kind string, fields map[string]any)) {
-	begun := members(item)
-	var parts []gjson.Result
-	if item.Get("type").String() == "message" {
-		parts, begun["content"] = item.Get("content").Array(), []any{}
-	}
-	if item.Get("status").Exists() {
-		begun["status"] = "in_progress"
-	}
-	event("response.output_item.added", map[string]any{"output_index": i, "item": begun})
-	for j, part := range parts {
-		at := func(more map[string]any) map[string]any {
-			more["item_id"], more["output_index"], more["content_index"] = item.Get("id").String(), i, j
-			return more
-		}
-		empty := members(part)
-		for _, name := range []string{"text", "refusal"} {
-			if part.Get(name).Exists() {
-				empty[name] = ""
-			}
-		}
-		event("response.content_part.added", at(map[string]any{"part": empty}))
-		if text := part.Get("text").Str; text != "" {
-			event("response.output_text.delta", at(map[string]any{"delta": text, "logprobs": []any{}}))
-			event("response.output_text.done", at(map[string]any{"text": text, "logprobs": []any{}}))
-		}
-		if refusal := part.Get("refusal").Str; refusal != "" {
-			event("response.refusal.delta", at(map[string]any{"delta": refusal}))
-			event("response.refusal.done", at(map[string]any{"refusal": refusal}))
-		}
-		event("response.content_part.done", at(map[string]any{"part": json.RawMessage(part.Raw)}))
-	}
-	event("response.output_item.done", map[string]any{"output_index": i, "item": json.RawMessage(item.Raw)})
-}
-
 func (responses) stop(x *exchange, f *fault) []byte {
 	var out bytes.Buffer
 	n := x.answer.sequence
-	if f.report != nil {
-		n++
-		out.Write(sse("response.incomplete", encode(map[string]any{"type": "response.incomplete", "sequence_number": n, "response": responseObject(x)})))
+	if !x.sent { // what was held was told to nobody
+		n = -1
 	}
-	out.Write(sse("error", encode(map[string]any{"type": "error", "sequence_number": n + 1, "code": f.code, "message": f.say, "param": nil, "error": f.body()})))
+	event := func(kind string, fields map[string]any) {
+		n++
+		fields["type"], fields["sequence_number"] = kind, n
+		out.Write(sse(kind, encode(fields)))
+	}
+	if f.report != nil {
+		if !x.sent { // clients want the beginning of what ends
+			event("response.created", map[string]any{"response": begun(responseObject(x))})
+		}
+		event("response.incomplete", map[string]any{"response": responseObject(x)})
+	}
+	event("error", map[string]any{"code": f.code, "message": f.say, "param": nil, "error": f.body()})
 	return out.Bytes()
 }

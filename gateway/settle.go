@@ -95,7 +95,7 @@ func (x *exchange) decide(ctx context.Context, side audit.Side, check guard.Chec
 	}
 	in, err := x.interaction(part)
 	if err != nil { // of a shape that events do not have: its plain texts then
-		plain := flatten(*part, math.MaxInt)
+		plain := call.Flatten(*part, math.MaxInt)
 		if in, err = x.interaction(&plain); err != nil {
 			return nil, err
 		}

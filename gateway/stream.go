@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -22,6 +23,7 @@ type flow struct {
 	pending []event
 	marked  int    // of pending: the last event that can carry our report; -1 for none
 	path    string // of the report in it
+	over    bool   // the model is at its end, of one answer at least, and has said nothing since
 	cut     int    // of pending: how many end with a sentence
 	cutAt   int    // bytes of text up to there
 	out     int    // bytes of text that went on
@@ -161,10 +163,10 @@ func drain(pieces <-chan piece) {
 // take reads one event and lets go what may go; more says that others are here already.
 func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fault {
 	x := f.x
-	before, path := x.answer.size, ""
+	before, path, v := x.answer.size, "", gjson.Result{}
 	if len(ev.data) > 0 && !ev.done() {
 		if gjson.ValidBytes(ev.data) {
-			v := gjson.ParseBytes(ev.data)
+			v = gjson.ParseBytes(ev.data)
 			x.kind.chunk(&x.answer, v)
 			path = x.kind.marked(v)
 		} else {
@@ -181,8 +183,9 @@ func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fau
 	}
 	switch {
 	case f.mode == StreamPass:
-		if grew || path == "" && !ev.done() {
-			f.due = len(f.pending)
+		f.over = x.kind.over(v) || f.over && !grew
+		if !ev.done() {
+			f.due = max(f.due, f.free(grew && !f.over))
 		}
 		if f.due > 0 && (!more || f.held > together) {
 			return f.release(ctx, f.due, false)
@@ -198,6 +201,27 @@ func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fau
 		return f.release(ctx, len(f.pending), false)
 	}
 	return nil
+}
+
+// free gives how many events of a stream that passes need not wait. The last that can carry our report does where the model is at its end, and
+// where it says nothing: until another comes, so that sounds and pictures pass while they come. goesOn says that it says more.
+func (f *flow) free(goesOn bool) int {
+	all := len(f.pending)
+	if goesOn || f.marked < 0 || !f.over && f.marked < all-1 {
+		return all
+	}
+	waits := f.pending[f.marked:]
+	if f.over { // whatever its size
+		waits = waits[1:]
+	}
+	size := 0
+	for _, ev := range waits {
+		size += len(ev.raw)
+	}
+	if size > together {
+		return all
+	}
+	return f.marked
 }
 
 // window judges what came so far when it is enough, and lets its whole sentences go. The longer the
@@ -248,7 +272,7 @@ func (f *flow) end(ctx, asking context.Context, err error, alive func()) *fault 
 	if best.body != nil { // of a replay
 		return x.retell(ctx, best)
 	}
-	f.mark()
+	f.mark(clean)
 	if clean {
 		x.ends()
 	}
@@ -261,15 +285,26 @@ func (f *flow) end(ctx, asking context.Context, err error, alive func()) *fault 
 	return nil
 }
 
-// mark puts our report into the last event that can carry it, unless all is well and the headers say the rest.
-func (f *flow) mark() {
+// mark puts our report into the last event that can carry it, or before the end of a whole stream where all of those have gone, unless all is well and
+// the headers say the rest.
+func (f *flow) mark(whole bool) {
 	late := f.x.replays != nil && f.x.committed
-	if !f.x.marks() && !late || f.marked < 0 {
+	if !f.x.marks() && !late {
 		return
 	}
-	ev := &f.pending[f.marked]
-	if with, err := sjson.SetRawBytes(ev.data, f.path, encode(f.x.report())); err == nil {
-		ev.replace(with)
+	if f.marked >= 0 {
+		ev := &f.pending[f.marked]
+		if with, err := sjson.SetRawBytes(ev.data, f.path, encode(f.x.report())); err == nil {
+			ev.replace(with)
+		}
+		return
+	}
+	if data := f.x.kind.carrier(f.x); whole && data != nil {
+		at := len(f.pending)
+		if at > 0 && f.pending[at-1].done() {
+			at--
+		}
+		f.pending = slices.Insert(f.pending, at, event{sse("", data), data})
 	}
 }
 

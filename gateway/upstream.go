@@ -25,14 +25,13 @@ func newUpstream(u Upstream) (*upstream, error) {
 		return nil, err
 	}
 	t := &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: u.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   u.ConnectTimeout,
-		ResponseHeaderTimeout: u.FirstByte,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConnsPerHost:   64,
-		IdleConnTimeout:       90 * time.Second,
-		DisableCompression:    true, // what is judged need not be unpacked, and no small body can become a large one
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: u.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout: u.ConnectTimeout,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConnsPerHost: 64,
+		IdleConnTimeout:     90 * time.Second,
+		DisableCompression:  true, // what is judged need not be unpacked, and no small body can become a large one
 	}
 	return &upstream{u, key, &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil
 }
@@ -91,9 +90,21 @@ func (u *upstream) request(ctx context.Context, method, path string, body []byte
 	return r, nil
 }
 
+// ask sends a request; late ends it where it wants a stream that has not begun within FirstByte. An answer in one piece begins when it is
+// ready, which models that think long take minutes for: Timeout alone bounds that.
+func (u *upstream) ask(r *http.Request, streams bool, late context.CancelCauseFunc) (*http.Response, error) {
+	if streams {
+		patience := time.AfterFunc(u.FirstByte, func() { late(errFirstByte) })
+		defer patience.Stop()
+	}
+	return u.client.Do(r)
+}
+
+// Why a call to a provider was ended. Callers are told the first two, which name the setting that bounds it.
 var (
-	errTimeout  = errors.New("the provider took longer than the upstream's timeout")
-	errStopping = errors.New("the gateway is being stopped")
+	errTimeout   = errors.New("the provider did not answer within timeout of its upstream; raise that in gateway.upstreams")
+	errFirstByte = errors.New("the provider did not begin its stream within first_byte of its upstream; raise that in gateway.upstreams")
+	errStopping  = errors.New("the gateway is being stopped")
 )
 
 // gone is for callers who went away: nobody reads it, and metrics count it under the status that nginx gave it.
@@ -104,11 +115,16 @@ var stopped = &fault{status: http.StatusServiceUnavailable, kind: kindServer, co
 
 // unreached tells as a fault why no answer came.
 func unreached(ctx context.Context, err error) *fault {
-	var late net.Error
-	switch {
-	case errors.Is(context.Cause(ctx), errTimeout), errors.As(err, &late) && late.Timeout():
-		return &fault{status: http.StatusGatewayTimeout, kind: kindUpstream, code: "evenhand_upstream_timeout", say: "the provider did not answer in time"}
-	case errors.Is(context.Cause(ctx), errStopping):
+	late := func(say string) *fault {
+		return &fault{status: http.StatusGatewayTimeout, kind: kindUpstream, code: "evenhand_upstream_timeout", say: say}
+	}
+	var slow net.Error
+	switch why := context.Cause(ctx); {
+	case errors.Is(why, errTimeout), errors.Is(why, errFirstByte):
+		return late(why.Error())
+	case ctx.Err() == nil && errors.As(err, &slow) && slow.Timeout():
+		return late("the provider cannot be reached in time (connect_timeout of its upstream in gateway.upstreams)")
+	case errors.Is(why, errStopping):
 		return stopped
 	case ctx.Err() != nil:
 		return gone
@@ -126,7 +142,11 @@ func (g *Gateway) unreached(ctx context.Context, up *upstream, err error) *fault
 	if errors.As(err, &asked) {
 		err = asked.Err // without the address, which may hold more than a host
 	}
-	g.Logger.Warn(f.say, "upstream", up.Name, "code", f.code, "error", err.Error(), "mend", "gateway.base_url or gateway.upstreams: the address, and whether it can be reached from here")
+	mend := "gateway.base_url or gateway.upstreams: the address, and whether it can be reached from here"
+	if f.status == http.StatusGatewayTimeout {
+		mend = "gateway.upstreams: connect_timeout, first_byte (of streams), timeout; gateway.base_url has the defaults"
+	}
+	g.Logger.Warn(f.say, "upstream", up.Name, "code", f.code, "error", err.Error(), "mend", mend)
 	return f
 }
 

@@ -24,9 +24,10 @@ type veil struct {
 	queue    []veiled
 	bytes    int64 // of the queue
 	channels map[string]*channel
-	order    []*channel // that may change yet
-	size     int        // bytes of text
-	looked   int        // of them when they were last looked at
+	tools    map[string]*tool // calls under way, without what they ask for
+	order    []*channel       // that may change yet
+	size     int              // bytes of text
+	looked   int              // of them when they were last looked at
 }
 
 // channel is a text that comes in pieces.
@@ -60,7 +61,7 @@ func newVeil(x *exchange) *veil {
 	if !x.opts.masks(audit.Output) && len(x.mask.values) == 0 {
 		return nil
 	}
-	return &veil{x: x, channels: map[string]*channel{}}
+	return &veil{x: x, channels: map[string]*channel{}, tools: map[string]*tool{}}
 }
 
 // pass takes events and gives what may go on; last says that no more come.
@@ -127,7 +128,12 @@ func (v *veil) take(ev event) (ends bool) {
 	if quiet(data.Get("type").Str) {
 		return false
 	}
+	var last gjson.Result
 	walk(ev.data, func(path []step, s spot) {
+		if prefix, call := v.x.kind.called(data, path); prefix != "" && call.Index != last.Index {
+			last = call
+			ends = v.call(prefix, call) || ends
+		}
 		if !v.x.kind.told(path, true) {
 			return
 		}
@@ -152,6 +158,27 @@ func (v *veil) take(ev event) (ends bool) {
 			}
 		}
 	}
+	return ends
+}
+
+// call takes note of a piece of a call of a tool; where it is of another call than the last one of its index, the texts of that are at their end.
+func (v *veil) call(prefix string, call gjson.Result) (ends bool) {
+	t := v.tools[prefix]
+	if t == nil {
+		t = &tool{}
+		v.tools[prefix] = t
+	}
+	id, name, args := callPiece(call)
+	if t.Over(id, name, args) {
+		*t = tool{}
+		for key, c := range v.channels {
+			if strings.HasPrefix(key, prefix) {
+				c.closed, ends = true, true
+				delete(v.channels, key)
+			}
+		}
+	}
+	t.Note(id, name, args)
 	return ends
 }
 

@@ -19,12 +19,16 @@ func (f *fixture) breach(id audit.ID, seq uint32, state audit.BreachState, chang
 	for _, e := range events {
 		ids = append(ids, uuid.UUID(e))
 	}
-	f.run("INSERT INTO {{db}}.breaches (tenant_id, breach_id, seq, version, state, reason, policy, tier, domain, kind, generation, opened_at, changed_at, window_from, window_to, n, k, rate, lower, upper, baseline, severity, rule_set, `top_rules.rule`, `top_rules.interactions`, event_ids) "+
-		"VALUES ('acme', ?, ?, 1, ?, 'breached', 'default', 'ticket', 'hr', 'charter.sex', 1, ?, ?, ?, ?, 100, 7, 0.07, 0.03, 0.14, 0.01, 3, 'r1', ['sex.capability'], [7], ?)",
-		uuid.UUID(id), seq, string(state), noon, changed, noon.Add(-time.Hour), noon, ids)
+	confirmed := time.Unix(0, 0)
+	if seq > 1 {
+		confirmed = noon
+	}
+	f.run("INSERT INTO {{db}}.breaches (tenant_id, breach_id, seq, version, state, reason, policy, tier, domain, kind, generation, opened_at, changed_at, window_from, window_to, n, k, rate, lower, upper, baseline, severity, rule_set, `top_rules.rule`, `top_rules.interactions`, event_ids, confirmed_at, `split.of`, `split.value`, `split.interactions`) "+
+		"VALUES ('acme', ?, ?, 1, ?, 'breached', 'default', 'ticket', 'hr', 'charter.sex', 1, ?, ?, ?, ?, 100, 7, 0.07, 0.03, 0.14, 0.01, 3, 'r1', ['sex.capability'], [7], ?, ?, ['model'], ['m-1'], [6])",
+		uuid.UUID(id), seq, string(state), noon, changed, noon.Add(-time.Hour), noon, ids, confirmed)
 }
 
-const breachFields = `id state reason policy tier domain kind openedAt changedAt windowFrom windowTo n k rate lower upper baseline severity ruleSet
+const breachFields = `id state reason policy tier domain kind openedAt changedAt windowFrom windowTo n k rate lower upper baseline severity ruleSet confirmedAt split { of value interactions }
 	topRules { rule interactions } interactions { id originalQuery findings { evidence } } history { seq state reason at n k rate } tickets { id target action state attempts key url createdAt sentAt }`
 
 // A page of breaches costs the same number of statements however many there are, with all that belongs to them.
@@ -44,8 +48,13 @@ func TestBreaches(t *testing.T) {
 		ID, State, ChangedAt, Severity string
 		Rate                           float64
 		TopRules                       []struct{ Interactions int }
-		Interactions                   []struct{ ID, OriginalQuery string }
-		History                        []struct {
+		ConfirmedAt                    *string
+		Split                          []struct {
+			Of, Value    string
+			Interactions int
+		}
+		Interactions []struct{ ID, OriginalQuery string }
+		History      []struct {
 			Seq   int
 			State string
 		}
@@ -73,6 +82,9 @@ func TestBreaches(t *testing.T) {
 	if n := ns[0]; n.State != "mitigated" || n.ChangedAt != noon.Add(time.Hour).Format("2006-01-02T15:04:05.000Z") || n.Severity != "HIGH" || n.Rate != 0.07 || n.TopRules[0].Interactions != 7 ||
 		len(n.Interactions) != 1 || n.Interactions[0].OriginalQuery != "Should we hire her?" || len(n.History) != 2 || n.History[0].Seq != 2 || n.History[1].State != "open" ||
 		len(n.Tickets) != 2 || *n.Tickets[0].Key != "BIAS-12" || n.Tickets[0].SentAt == nil || n.Tickets[1].Key != nil || n.Tickets[1].SentAt != nil {
+		t.Errorf("%+v", n)
+	}
+	if n := ns[0]; n.ConfirmedAt == nil || *n.ConfirmedAt != noon.Format("2006-01-02T15:04:05.000Z") || len(n.Split) != 1 || n.Split[0].Value != "m-1" || n.Split[0].Interactions != 6 || ns[1].ConfirmedAt != nil {
 		t.Errorf("%+v", n)
 	}
 	if n := ns[1]; len(n.Interactions) != 2 || n.Interactions[0].ID != records[2].Interaction.ID.String() || len(n.Tickets) != 0 || len(n.History) != 1 {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fastjson"
+
+	"github.com/evenhand/evenhand/internal/toolcall"
 )
 
 // assembled puts the pieces of a stream together, sent as a list of chunks: OpenAI's chat completions and Responses API, Anthropic's
@@ -50,6 +52,8 @@ type place struct{ choice, part int }
 type block struct {
 	kind, name string
 	said       strings.Builder
+	call       toolcall.Call // where its pieces tell one in OpenAI's shape
+	more       []*block      // calls that came under the same index behind it
 }
 
 const (
@@ -62,6 +66,13 @@ func (s *stream) put(at place, kind, name, said string) {
 	if said == "" && name == "" {
 		return
 	}
+	b := s.block(at, kind)
+	b.name += name
+	b.said.WriteString(said)
+}
+
+// block gives the one at a place, a new one of that kind where there is none.
+func (s *stream) block(at place, kind string) *block {
 	if s.blocks == nil {
 		s.blocks = map[place]*block{}
 	}
@@ -70,8 +81,26 @@ func (s *stream) put(at place, kind, name, said string) {
 		b = &block{kind: kind}
 		s.blocks[at] = b
 	}
-	b.name += name
-	b.said.WriteString(said)
+	return b
+}
+
+// asked adds a piece of the call that came last under an index, or of another that begins there.
+func (s *stream) asked(at place, id, name, args string) {
+	if id == "" && name == "" && args == "" {
+		return
+	}
+	first := s.block(at, "tool_use")
+	b := first
+	if n := len(first.more); n > 0 {
+		b = first.more[n-1]
+	}
+	if b.call.Over(id, name, args) {
+		b = &block{kind: "tool_use"}
+		first.more = append(first.more, b)
+	}
+	b.call.Note(id, name, args)
+	b.name = b.call.Name
+	b.said.WriteString(args)
 }
 
 // piece adds one chunk and says whether it was one.
@@ -118,7 +147,7 @@ func (s *stream) tools(choice int, calls []*fastjson.Value) {
 			if a := f.GetObject("arguments"); a != nil { // Ollama
 				args = a.String()
 			}
-			s.put(at, "tool_use", str(f, "name"), args)
+			s.asked(at, str(c, "id"), str(f, "name"), args)
 		}
 	}
 }
@@ -150,7 +179,7 @@ func (s *stream) openAI(v *fastjson.Value) bool {
 		s.think(i, thought)
 		s.tools(i, d.GetArray("tool_calls"))
 		if f := d.Get("function_call"); f != nil {
-			s.put(place{i, callPart}, "tool_use", str(f, "name"), str(f, "arguments"))
+			s.asked(place{i, callPart}, "", str(f, "name"), str(f, "arguments"))
 		}
 	}
 	return true
@@ -249,16 +278,23 @@ func (s *stream) answer() any {
 		if len(all) == 0 || at.choice != last {
 			all, last = append(all, choice{}), at.choice
 		}
-		b, m := s.blocks[at], &all[len(all)-1].Message
-		said := b.said.String()
-		switch {
-		case b.kind == "thinking":
-			m.Content = append(m.Content, map[string]string{"type": "thinking", "thinking": said})
-		case strings.HasSuffix(b.kind, "tool_use"):
-			m.Content = append(m.Content, map[string]string{"type": "tool_use", "name": b.name, "input": said})
-		default:
-			m.Content = append(m.Content, map[string]string{"type": "text", "text": said})
+		m := &all[len(all)-1].Message
+		for _, b := range append([]*block{s.blocks[at]}, s.blocks[at].more...) {
+			if b.name != "" || b.said.Len() > 0 { // else an id was all that came
+				m.Content = append(m.Content, b.content())
+			}
 		}
 	}
 	return map[string]any{"object": "response", "choices": all} // known as an answer, also where it is empty
+}
+
+func (b *block) content() map[string]string {
+	switch said := b.said.String(); {
+	case b.kind == "thinking":
+		return map[string]string{"type": "thinking", "thinking": said}
+	case strings.HasSuffix(b.kind, "tool_use"):
+		return map[string]string{"type": "tool_use", "name": b.name, "input": said}
+	default:
+		return map[string]string{"type": "text", "text": said}
+	}
 }

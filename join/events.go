@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -81,16 +82,36 @@ func (e *events) tenantOf(p *call.Part) string {
 	return e.DefaultTenant
 }
 
-// message makes the event of a whole call.
+// message makes the event of a whole call. Texts that the log does not take are cut, which the event's metadata and its mark truncated say: a call of
+// many parts may be larger than each of them.
 func (e *events) message(p *call.Part) (ingest.Message, []ingest.Fault) {
 	if p.CostUSD == nil && e.Prices != nil {
 		p.CostUSD = e.Prices.Cost(p.Provider, p.Model, p.Tokens)
 	}
+	m, faults := e.prepare(p, false)
+	for limit := 0; len(faults) > 0 && faults[0].Code == ingest.TooLarge; {
+		shorter, to, ok := call.Shorter(*p, limit)
+		if !ok {
+			break
+		}
+		limit = to
+		shorter.Metadata = maps.Clone(shorter.Metadata)
+		if shorter.Metadata == nil {
+			shorter.Metadata = map[string]any{}
+		}
+		shorter.Metadata[call.CutAt] = to
+		p = &shorter
+		m, faults = e.prepare(p, true)
+	}
+	return m, faults
+}
+
+func (e *events) prepare(p *call.Part, cut bool) (ingest.Message, []ingest.Fault) {
 	value, err := p.Event(e.tenantOf(p))
 	if err != nil { // JSON that the decoder of a format kept without looking at it
 		return ingest.Message{}, []ingest.Fault{{Code: ingest.BadJSON, Message: "the call holds something that is not JSON"}}
 	}
-	m, _, faults := e.Decoder.Prepare(value, ingest.Sender{Tenant: p.Tenant, Now: e.Now(), Limit: e.Limit})
+	m, _, faults := e.Decoder.Prepare(value, ingest.Sender{Tenant: p.Tenant, Now: e.Now(), Truncated: cut, Limit: e.Limit})
 	return m, faults
 }
 

@@ -62,6 +62,28 @@ func TestLateParts(t *testing.T) {
 	w.want(map[string]int{"called otlp": 3, "late dropped": 3, "late told_again": 1, "late repeated": 0, "forced": 0})
 }
 
+// A call may be larger than its parts, and than the log takes: its texts are cut, and the event says so.
+func TestLargeCallsAreCut(t *testing.T) {
+	w := newWorld(t, 1)
+	long := strings.Repeat("All is well. ", 400_000/13)
+	for i := range 5 {
+		w.put(0, text("k", call.Part{Kind: call.Content, Messages: placed(i, call.Text("user", long)), Claimed: "acme", Metadata: map[string]any{"own": "x"}}))
+	}
+	w.put(0, text("k", call.Part{Kind: call.Model, Model: "m", Answers: reply(long + "the end")}))
+	w.join()
+	es := w.only("acme", "trace", "k")
+	if len(es) != 1 || len(w.letters) != 0 {
+		t.Fatalf("%d events, %d letters", len(es), len(w.letters))
+	}
+	e := es[0]
+	if len(e.Messages) != 5 || len(e.text()) > 1<<20 || !strings.HasPrefix(e.text(), "user:All is well.") || !e.truncated {
+		t.Errorf("%d messages, %d bytes, truncated: %t", len(e.Messages), len(e.text()), e.truncated)
+	}
+	if e.Metadata["text_cut_at"] != 128.0*1024 || e.Metadata["own"] != "x" {
+		t.Errorf("%v", e.Metadata)
+	}
+}
+
 // A group that gets parts without end is told after a minute; the rest of it goes on.
 func TestNoGroupIsOpenForEver(t *testing.T) {
 	w := newWorld(t, 1)

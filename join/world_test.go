@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -238,6 +239,7 @@ func (w *world) told() map[string][]event {
 		if err := json.Unmarshal(m.Value, &e); err != nil {
 			w.t.Fatal(err)
 		}
+		e.truncated = slices.ContainsFunc(m.Headers, func(h audit.Header) bool { return h.Key == ingest.HeaderTruncated })
 		out[string(m.Key)] = append(out[string(m.Key)], e)
 	}
 	return out
@@ -254,6 +256,8 @@ type event struct {
 	Cost        *float64        `json:"estimated_cost_usd"`
 	Messages    []call.Message  `json:"messages"`
 	Response    json.RawMessage `json:"response"`
+	Metadata    map[string]any  `json:"metadata"`
+	truncated   bool            // by the header
 }
 
 // text is "role:content" of the messages and the response behind them.

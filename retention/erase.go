@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/chconn"
+	"github.com/evenhand/evenhand/internal/seal"
 )
 
 // Erasure takes out what was said to and by one person: the texts of all interactions of a user of a tenant that happened
@@ -55,12 +56,20 @@ func isWho(tenant string, who [sha256.Size]byte) string {
 
 // revealReason is the kind of texts that an erasure leaves: why a member of staff looked at what is masked is the account of
 // that access (Art. 5(2)), and goes at the limit of texts.
-const revealReason = "reveal_reason"
+const revealReason = seal.RevealReason
 
 // events names the person's interactions before the erasure.
 func (e *Erasure) events(db string) string {
 	return "event_id IN (SELECT event_id FROM " + db + ".interactions WHERE tenant_id = " + quoted(e.Tenant) + " AND event_ts < " + instantOf(e.At) +
 		" AND event_id IN (SELECT event_id FROM " + db + ".interaction_users WHERE " + isWho(e.Tenant, e.who) + "))"
+}
+
+// named names the interactions that the erasure took, by what it wrote down of them: who they were of is gone by then, and a
+// judge, a retry or a reviewer that had read the texts may write words about them afterwards.
+func (e *Erasure) named(db string) string {
+	of := " FROM " + db + ".texts_erased WHERE tenant_id = " + quoted(e.Tenant) + " AND erasure_id = toUUID('" + e.ID.String() + "')"
+	return "(event_day, event_id) IN (SELECT event_day, event_id FROM " + db + ".interactions WHERE tenant_id = " + quoted(e.Tenant) +
+		" AND event_day IN (SELECT event_day" + of + ") AND " + seal.Event.SQL(nil) + " IN (SELECT arrayJoin(events)" + of + "))"
 }
 
 // Stores refuses a tenant of which no interaction is stored: a slip of the pen, as a rule.
@@ -201,26 +210,6 @@ func (r *Retention) Erasures(ctx context.Context) ([]Erasure, error) {
 	return out, err
 }
 
-// eraseAgain takes out what has come since of erased persons, what holds no longer keep, and what is left of an erasure
-// that was broken off. It gives all erasures.
-func (r *Retention) eraseAgain(ctx context.Context, out *Outcome, progress func(done, total int)) (list []Erasure, steps []Step, err error) {
-	if list, err = r.Erasures(ctx); err != nil {
-		return nil, nil, err
-	}
-	for i := range list {
-		some, err := r.takeOut(ctx, &list[i], progress)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, s := range some {
-			out.Mutations++
-			out.Texts += s.Rows
-		}
-		steps = append(steps, some...)
-	}
-	return list, steps, nil
-}
-
 // count says how much an erasure would take out.
 func (r *Retention) count(ctx context.Context, e *Erasure) (out Erased, err error) {
 	parts, err := r.erasable(ctx, e)
@@ -277,11 +266,11 @@ func (r *Retention) erasable(ctx context.Context, e *Erasure) (out []*erasurePar
 	}
 	holds := active(all, e.Tenant)
 	for _, table := range textTables {
-		where := "tenant_id = " + quoted(e.Tenant) + " AND kind != '" + revealReason + "' AND " + e.events(r.db)
+		where := "tenant_id = " + quoted(e.Tenant) + " AND kind != '" + revealReason + "' AND (" + e.events(r.db) + " OR " + e.named(r.db) + ")"
 		if table == "interaction_users" {
 			where = isWho(e.Tenant, e.who) + " AND " + e.events(r.db)
 		}
-		alike := map[string]*erasurePart{} // by the condition of holds
+		var steps []Step
 		sql := "SELECT retention_class, event_day, any(_partition_id), count(), groupBitXor(version) FROM {db}." + table + " FINAL WHERE " + where + " GROUP BY retention_class, event_day ORDER BY event_day, retention_class"
 		err := r.each(ctx, "retention: look for what is to be erased", sql, nil, func(scan func(...any) error) error {
 			s, t := Step{Action: Erase, Object: table}, Share{Tenant: e.Tenant}
@@ -290,20 +279,30 @@ func (r *Retention) erasable(ctx context.Context, e *Erasure) (out []*erasurePar
 			}
 			s.Period = s.Period.UTC()
 			s.Tenants, s.Rows = []Share{t}, t.Rows
-			held := r.heldOf(holds, s.Period)
-			key := fmt.Sprint(held.sql, held.args)
-			if alike[key] == nil {
-				alike[key] = &erasurePart{table: table, where: where, held: held}
-				out = append(out, alike[key])
-			}
-			alike[key].steps = append(alike[key].steps, s)
+			steps = append(steps, s)
 			return nil
 		})
 		if err != nil {
 			return nil, err
 		}
+		out = append(out, r.parted(table, where, holds, steps)...)
 	}
 	return out, nil
+}
+
+// parted puts the steps together of whose days the same holds keep something.
+func (r *Retention) parted(table, where string, holds []*Hold, steps []Step) (out []*erasurePart) {
+	alike := map[string]*erasurePart{} // by the condition of holds
+	for _, s := range steps {
+		held := r.heldOf(holds, s.Period)
+		key := fmt.Sprint(held.sql, held.args)
+		if alike[key] == nil {
+			alike[key] = &erasurePart{table: table, where: where, held: held}
+			out = append(out, alike[key])
+		}
+		alike[key].steps = append(alike[key].steps, s)
+	}
+	return out
 }
 
 // heldOf is the condition for what holds name of the texts of a day.
@@ -319,32 +318,32 @@ func (r *Retention) heldOf(holds []*Hold, day time.Time) cond {
 	return cond{"(" + strings.Join(sql, " OR ") + ")", args}
 }
 
-// leaveHeld takes what holds keep off the steps of a part, and the steps off that have nothing to do then.
+// leaveHeld takes what holds keep off the steps of a part.
 func (r *Retention) leaveHeld(ctx context.Context, p *erasurePart) error {
-	if p.held.sql == "(0)" {
-		return nil
-	}
 	kept := map[string]uint64{}
-	sql := "SELECT retention_class, event_day, count() FROM {db}." + p.table + " FINAL WHERE " + p.rows() + " AND " + p.held.sql + " GROUP BY retention_class, event_day"
-	err := r.each(ctx, "retention: look for what holds keep", sql, p.held.args, func(scan func(...any) error) error {
-		var class string
-		var day time.Time
-		var n uint64
-		if err := scan(&class, &day, &n); err != nil {
+	if p.held.sql != "(0)" {
+		sql := "SELECT retention_class, event_day, count() FROM {db}." + p.table + " FINAL WHERE " + p.rows() + " AND " + p.held.sql + " GROUP BY retention_class, event_day"
+		err := r.each(ctx, "retention: look for what holds keep", sql, p.held.args, func(scan func(...any) error) error {
+			var class string
+			var day time.Time
+			var n uint64
+			err := scan(&class, &day, &n)
+			kept[class+date(day)] = n
+			return err
+		})
+		if err != nil {
 			return err
 		}
-		kept[class+date(day)] = n
-		return nil
-	})
+	}
 	for i := range p.steps {
 		s := &p.steps[i]
 		t := &s.Tenants[0]
-		t.Held = min(kept[s.Class+date(s.Period)], t.Rows)
-		t.Rows -= t.Held
+		all := t.Rows + t.Held
+		t.Held = min(kept[s.Class+date(s.Period)], all)
+		t.Rows = all - t.Held
 		s.Held, s.Rows = t.Held, t.Rows
 	}
-	p.steps = slices.DeleteFunc(p.steps, func(s Step) bool { return s.Rows == 0 })
-	return err
+	return nil
 }
 
 // takeOut deletes what an erasure has to take out and is there now, and gives the steps that did something.
@@ -358,6 +357,7 @@ func (r *Retention) takeOut(ctx context.Context, e *Erasure, progress func(done,
 		if err := r.leaveHeld(ctx, p); err != nil {
 			return nil, err
 		}
+		p.steps = slices.DeleteFunc(p.steps, func(s Step) bool { return s.Rows == 0 })
 		total += len(p.steps)
 	}
 	have := map[uint64]bool{} // what is named already
@@ -371,10 +371,13 @@ func (r *Retention) takeOut(ctx context.Context, e *Erasure, progress func(done,
 		if len(of) == 0 {
 			continue
 		}
+		if of, err = r.beginErasing(ctx, e, of); err != nil {
+			return done, err
+		}
 		if err := r.name(ctx, e, of, have); err != nil {
 			return done, err
 		}
-		some, err := r.takeOutOf(ctx, e, table, of, func(n int) { progress(len(done)+n, total) })
+		some, err := r.takeOutOf(ctx, table, of, func(n int) { progress(len(done)+n, total) })
 		if err != nil {
 			return done, err
 		}
@@ -383,10 +386,47 @@ func (r *Retention) takeOut(ctx context.Context, e *Erasure, progress func(done,
 	return done, nil
 }
 
+// beginErasing records that parts are begun and looks at the holds once more: one that is placed meanwhile is seen here, or
+// sees the record, whenever the erasure was asked for.
+func (r *Retention) beginErasing(ctx context.Context, e *Erasure, parts []*erasurePart) (out []*erasurePart, err error) {
+	var steps []Step
+	for _, p := range parts {
+		steps = append(steps, p.steps...)
+	}
+	if err := r.hook("looked for " + parts[0].table); err != nil {
+		return nil, err
+	}
+	if err := r.recordNow(ctx, steps, "begun"); err != nil {
+		return nil, err
+	}
+	all, err := r.Holds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		out = append(out, r.parted(p.table, p.where, active(all, e.Tenant), p.steps)...)
+	}
+	for _, p := range out {
+		if err := r.leaveHeld(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// recordNow is recordAll with the time that it is: an erasure may be of long ago.
+func (r *Retention) recordNow(ctx context.Context, steps []Step, state string) error {
+	now, err := r.now(ctx)
+	if err != nil {
+		return err
+	}
+	return r.recordAll(ctx, steps, state, now)
+}
+
 // takeOutOf deletes an erasure's rows of one table by one mutation, however many days they lie in: each mutation makes a new
 // version of every part of the table, so one a day would cost days times parts. DELETE FROM would only hide the rows until
 // parts are merged, and what is erased has to be gone.
-func (r *Retention) takeOutOf(ctx context.Context, e *Erasure, table string, parts []*erasurePart, progress func(done int)) (steps []Step, err error) {
+func (r *Retention) takeOutOf(ctx context.Context, table string, parts []*erasurePart, progress func(done int)) (steps []Step, err error) {
 	const op = "retention: erase"
 	var sql []string
 	var args []any
@@ -395,9 +435,6 @@ func (r *Retention) takeOutOf(ctx context.Context, e *Erasure, table string, par
 		sql, args = append(sql, "("+p.rows()+" AND NOT "+p.held.sql+")"), append(args, p.held.args...)
 	}
 	where := strings.Join(sql, " OR ")
-	if err := r.recordAll(ctx, steps, "begun", e.At); err != nil {
-		return nil, err
-	}
 	if err := r.hook("erasing " + table); err != nil {
 		return nil, err
 	}
@@ -422,7 +459,7 @@ func (r *Retention) takeOutOf(ctx context.Context, e *Erasure, table string, par
 		return nil, audit.E(op, audit.KindUnavailable, errors.New("rows came while it ran; the next run takes them out"))
 	}
 	progress(len(steps))
-	return steps, r.recordAll(ctx, steps, "done", e.At)
+	return steps, r.recordNow(ctx, steps, "done")
 }
 
 // longest bounds a mutation. Without a bound of its own a statement ends when the server says nothing for five minutes, which

@@ -1,6 +1,9 @@
 package retention
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 // BreakAt lets a run fail at a point, as if the process died there; "" mends it.
 func (r *Retention) BreakAt(point string, err error) {
@@ -9,6 +12,17 @@ func (r *Retention) BreakAt(point string, err error) {
 			return err
 		}
 		return nil
+	}
+}
+
+// Meanwhile lets something else happen at a point, once.
+func (r *Retention) Meanwhile(point string, do func()) {
+	once, before := sync.OnceFunc(do), r.hook
+	r.hook = func(at string) error {
+		if at == point {
+			once()
+		}
+		return before(at)
 	}
 }
 

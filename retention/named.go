@@ -22,8 +22,7 @@ type named struct {
 	day     time.Time
 	id      uuid.UUID
 	at      time.Time
-	texts   uint64
-	events  []uint64 // hashes of seal.Event
+	events  []uint64 // hashes of seal.Event, and of the names of texts that came later
 	signer  string
 }
 
@@ -35,7 +34,7 @@ func (n *named) digest() [sha256.Size]byte {
 	b = seal.AppendUUID(b, n.id)
 	b = seal.AppendNumber(b, seal.Version)
 	b = seal.AppendNumber(b, n.at.UnixMilli())
-	b = seal.AppendUnsigned(b, n.texts)
+	b = seal.AppendUnsigned(b, 0)
 	b = seal.AppendNumbers(b, n.events)
 	return sha256.Sum256(seal.AppendText(b, n.signer))
 }
@@ -53,35 +52,35 @@ func (r *Retention) signs(ctx context.Context) error {
 	return audit.E(op, audit.KindInvalid, errors.New("the seals of this store are signed, and an erasure without a signature would read as texts deleted by hand: name the key in seal.key_file"))
 }
 
-// name writes down which interactions an erasure takes out of some parts, before it does: a check tells them from what was
+// name writes down which interactions an erasure takes out of some parts, and which texts that came later, before it does: a check tells them from what was
 // deleted by hand. It leaves out those of have and adds its own.
 func (r *Retention) name(ctx context.Context, e *Erasure, parts []*erasurePart, have map[uint64]bool) error {
 	const op = "retention: name what is erased"
 	days := map[time.Time]*named{}
-	event := seal.Event.SQL(nil)
 	for _, p := range parts {
-		sql := "SELECT event_day, " + event + " AS event FROM {db}.interactions WHERE tenant_id = " + quoted(e.Tenant) + " AND " + p.onDays() +
-			" AND (event_day, event_id) IN (SELECT event_day, event_id FROM {db}." + p.table + " WHERE " + p.rows() + " AND NOT " + p.held.sql + ") GROUP BY event_day, event ORDER BY event_day, event"
-		err := r.each(ctx, op, sql, p.held.args, func(scan func(...any) error) error {
-			var day time.Time
-			var event uint64
-			if err := scan(&day, &event); err != nil || have[event] {
-				return err
-			}
-			x := days[day.UTC()]
-			if x == nil {
-				x = &named{tenant: e.Tenant, erasure: uuid.UUID(e.ID), day: day.UTC(), id: uuid.New(), at: e.At}
-				days[day.UTC()] = x
-			}
-			have[event], x.events = true, append(x.events, event)
-			return nil
-		})
-		if err != nil {
-			return err
+		taken := " FROM {db}." + p.table + " WHERE " + p.rows() + " AND NOT " + p.held.sql
+		of := []string{"SELECT event_day, " + seal.Event.SQL(nil) + " AS name FROM {db}.interactions WHERE tenant_id = " + quoted(e.Tenant) + " AND " + p.onDays() +
+			" AND (event_day, event_id) IN (SELECT event_day, event_id" + taken + ")"}
+		if p.table == "interaction_texts" {
+			of = append(of, "SELECT event_day, "+seal.LaterText.Name().SQL(nil)+" AS name"+taken+" AND "+seal.ErasedLaterSQL())
 		}
-		for _, s := range p.steps {
-			if x := days[s.Period]; x != nil && s.Object == "interaction_texts" {
-				x.texts += s.Rows
+		for _, sql := range of {
+			err := r.each(ctx, op, sql+" GROUP BY event_day, name ORDER BY event_day, name", p.held.args, func(scan func(...any) error) error {
+				var day time.Time
+				var name uint64
+				if err := scan(&day, &name); err != nil || have[name] {
+					return err
+				}
+				x := days[day.UTC()]
+				if x == nil {
+					x = &named{tenant: e.Tenant, erasure: uuid.UUID(e.ID), day: day.UTC(), id: uuid.New(), at: e.At}
+					days[day.UTC()] = x
+				}
+				have[name], x.events = true, append(x.events, name)
+				return nil
+			})
+			if err != nil {
+				return err
 			}
 		}
 	}
@@ -103,7 +102,7 @@ func (r *Retention) noteNamed(ctx context.Context, op string, days map[time.Time
 			x.signer = key.ID()
 			signature = string(key.Sign(x.digest()))
 		}
-		if err := b.Append(x.tenant, x.erasure, x.day, x.id, uint64(1), uint8(seal.Version), x.at.UnixMilli(), x.texts, x.events, x.signer, signature); err != nil {
+		if err := b.Append(x.tenant, x.erasure, x.day, x.id, uint64(1), uint8(seal.Version), x.at.UnixMilli(), uint64(0), x.events, x.signer, signature); err != nil {
 			return chconn.Wrap(op, err)
 		}
 	}

@@ -35,8 +35,9 @@ type Step struct {
 	Held    uint64    `json:"held"`  // that a hold keeps: copied if they are texts, left where they are if not
 	Bytes   uint64    `json:"bytes"` // on the disk, about
 
-	partition string // id; "" where the table has no partitions
-	month     bool   // Period is a month
+	partition string   // id; "" where the table has no partitions
+	parts     []string // of it that are dropped, as literals
+	month     bool     // Period is a month
 }
 
 // Share is what of a step is one tenant's.
@@ -46,6 +47,7 @@ type Share struct {
 	Held   uint64 `json:"held,omitempty"`
 
 	sum uint64 // over the rows' versions: with their number it tells this content from another
+	as  recorded
 }
 
 func (s *Step) tenants() []string {

@@ -2,12 +2,15 @@ package retention
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 )
 
-// notePurged writes down how many rows of a tenant's month each partition of the log has, before the
-// first goes: `evenhand check` proves the commit markers with it. It is written once.
+// notePurged writes down how many rows of a tenant's month each partition of the log has, before they go: `evenhand check`
+// proves the commit markers with it. What comes when the month has gone is added before it goes, too. Each row is counted at
+// its place in the log and but once, so that nothing is explained that did not go: rows between the places of a note are in it
+// already, whether a hold keeps them or they are delivered again. Its range takes in duplicates that are not merged yet.
 func (r *Retention) notePurged(ctx context.Context, s *Step, at time.Time) error {
 	const op = "retention: note what goes"
 	object := "interactions" // whichever of their tables goes first
@@ -15,24 +18,33 @@ func (r *Retention) notePurged(ctx context.Context, s *Step, at time.Time) error
 		object = s.Object
 	}
 	for _, t := range s.Tenants {
-		var n uint64
-		args := []any{object, t.Tenant, date(s.Period)}
-		if err := r.one(ctx, op, "SELECT count() FROM {db}.retention_purged WHERE object = ? AND tenant_id = ? AND month = toDate(?)", args, &n); err != nil {
-			return err
+		month := []any{object, t.Tenant, date(s.Period)}
+		if s.Object != object { // it is on the way to them
+			var n uint64
+			if err := r.one(ctx, op, "SELECT count() FROM {db}.retention_purged FINAL WHERE "+purgedMonth+" AND done = 0", month, &n); err != nil {
+				return err
+			}
+			if n > 0 {
+				continue
+			}
 		}
-		if n > 0 {
-			continue
-		}
+		rows := []any{t.Tenant, date(s.Period), date(s.Period)}
+		const of = " WHERE tenant_id = ? AND " + inMonth
 		err := r.exec(ctx, op, `INSERT INTO {db}.retention_purged (object, tenant_id, month, topic, epoch, partition, version, rows, lo, hi, done, at)
-			SELECT ?, ?, toDate(?), topic, epoch, partition, 1, count(), min(offset), max(offset), 0, `+instant+` FROM {db}.`+object+` FINAL
-			WHERE tenant_id = ? AND `+inMonth+` GROUP BY topic, epoch, partition`,
-			object, t.Tenant, date(s.Period), at.UnixMilli(), t.Tenant, date(s.Period), date(s.Period))
+			SELECT ?, ?, toDate(?), topic, epoch, partition, any(noted) + 1, any(had) + countIf(wins AND (noted = 0 OR offset < first OR offset > last)),
+				min(if(noted = 0, offset, least(offset, first))), max(if(noted = 0, offset, greatest(offset, last))), 0, `+instant+`
+			FROM (SELECT topic, epoch, partition, offset, 1 AS wins FROM {db}.`+object+` FINAL`+of+` UNION ALL SELECT topic, epoch, partition, offset, 0 FROM {db}.`+object+of+`) AS x
+			LEFT JOIN (SELECT topic, epoch, partition, version AS noted, rows AS had, lo AS first, hi AS last FROM {db}.retention_purged FINAL WHERE `+purgedMonth+`) AS y USING (topic, epoch, partition)
+			GROUP BY topic, epoch, partition HAVING any(noted) = 0 OR min(offset) < any(first) OR max(offset) > any(last)`,
+			slices.Concat(month, []any{at.UnixMilli()}, rows, rows, month)...)
 		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+const purgedMonth = "object = ? AND tenant_id = ? AND month = toDate(?)"
 
 // settleMonths marks the months whose rows have gone from all tables but for what holds keep.
 func (r *Retention) settleMonths(ctx context.Context) error {
@@ -78,7 +90,7 @@ func (r *Retention) settleMonths(ctx context.Context) error {
 			continue
 		}
 		err := r.exec(ctx, op, `INSERT INTO {db}.retention_purged (object, tenant_id, month, topic, epoch, partition, version, rows, lo, hi, done, at)
-			SELECT object, tenant_id, month, topic, epoch, partition, 2, rows, lo, hi, 1, at FROM {db}.retention_purged FINAL WHERE object = ? AND tenant_id = ? AND month = toDate(?) AND done = 0`,
+			SELECT object, tenant_id, month, topic, epoch, partition, version + 1, rows, lo, hi, 1, at FROM {db}.retention_purged FINAL WHERE `+purgedMonth+` AND done = 0`,
 			p.object, p.tenant, date(p.month))
 		if err != nil {
 			return err

@@ -155,6 +155,10 @@ type breachRow struct {
 	EventIDs   []uuid.UUID `ch:"event_ids"`
 	Mitigation string      `ch:"mitigation"`
 	DecidedBy  string      `ch:"decided_by"`
+	Confirmed  time.Time   `ch:"confirmed_at"`
+	SplitOf    []string    `ch:"split.of"`
+	SplitValue []string    `ch:"split.value"`
+	SplitCount []uint64    `ch:"split.interactions"`
 }
 
 func (r *breachRow) breach() audit.Breach {
@@ -163,10 +167,13 @@ func (r *breachRow) breach() audit.Breach {
 		Kind: r.Kind, Group: r.RuleGroup, Generation: r.Generation, State: audit.BreachState(r.State), Reason: r.Reason,
 		Opened: set(r.OpenedAt), Changed: set(r.ChangedAt), From: set(r.WindowFrom), To: set(r.WindowTo),
 		N: r.N, K: r.K, Rate: r.Rate, Lower: r.Lower, Upper: r.Upper, Baseline: r.Baseline, BaselineN: r.BaselineN, P: r.PValue,
-		Severity: severity(r.Severity), RuleSet: r.RuleSet, Mitigation: r.Mitigation, By: r.DecidedBy,
+		Severity: severity(r.Severity), RuleSet: r.RuleSet, Mitigation: r.Mitigation, By: r.DecidedBy, Confirmed: set(r.Confirmed),
 	}
 	for i := range r.Rules {
 		b.TopRules = append(b.TopRules, audit.RuleCount{Rule: r.Rules[i], Interactions: r.Fired[i]})
+	}
+	for i := range r.SplitOf {
+		b.Split = append(b.Split, audit.Behind{Of: r.SplitOf[i], Value: r.SplitValue[i], Interactions: r.SplitCount[i]})
 	}
 	for _, id := range r.EventIDs {
 		b.Events = append(b.Events, audit.ID(id))

@@ -13,11 +13,12 @@ import (
 // takenTexts is what explains that texts are gone.
 type takenTexts struct {
 	dropped  map[tenantDay]bool   // days whose texts retention dropped
-	signed   map[uint64]bool      // interactions, as their seals name them, that signed erasures took
+	signed   map[uint64]bool      // interactions and texts that came later, as their seals name them, that signed erasures took
 	unsigned map[uint64]bool      // the same of erasures without a signature
 	unnamed  map[tenantDay]uint64 // how many, at most, erasures of programs took that did not say which
-	erased   map[tenantDay]uint64 // how many rows of texts, at most, erasures took of a day
-	faults   erasureFaults
+	// How many rows of texts, at most, erasures took of a day that did not name those that came later: signed ones, and others.
+	rowsSigned, rows map[tenantDay]uint64
+	faults           erasureFaults
 }
 
 // goneTexts is an interaction whose texts are gone.
@@ -54,7 +55,7 @@ const tableErased = "texts_erased"
 
 // textsTaken reads what explains that texts are gone.
 func (s *Store) textsTaken(ctx context.Context, r *Report) (takenTexts, error) {
-	t := takenTexts{map[tenantDay]bool{}, map[uint64]bool{}, map[uint64]bool{}, map[tenantDay]uint64{}, map[tenantDay]uint64{}, erasureFaults{}}
+	t := takenTexts{map[tenantDay]bool{}, map[uint64]bool{}, map[uint64]bool{}, map[tenantDay]uint64{}, map[tenantDay]uint64{}, map[tenantDay]uint64{}, erasureFaults{}}
 	named, err := s.erasedByName(ctx, r, &t)
 	if err != nil {
 		return t, err
@@ -82,7 +83,7 @@ func (s *Store) textsTaken(ctx context.Context, r *Report) (takenTexts, error) {
 			t.dropped[x] = true
 		case old[erasedAt{x.tenant, at.UnixMilli()}] && !at.After(r.At.Add(slack)):
 			t.unnamed[x] += n
-			t.erased[x] += n
+			t.rows[x] += n
 		}
 		return nil
 	})
@@ -108,13 +109,13 @@ func (s *Store) erasedByName(ctx context.Context, r *Report, t *takenTexts) (nam
 			return err
 		}
 		keys := r.opt.Keys
-		of := t.signed
+		of, rowsOf := t.signed, t.rowsSigned
 		switch _, known := keys[signer]; {
 		case version != seal.Version:
 			t.faults.add(FaultSealBroken, day)
 			return nil
 		case signer == "" && signature == "":
-			if of = t.unsigned; at.After(r.At.Add(slack)) {
+			if of, rowsOf = t.unsigned, t.rows; at.After(r.At.Add(slack)) {
 				return nil
 			}
 		case len(keys) == 0: // no signature is checked
@@ -126,7 +127,7 @@ func (s *Store) erasedByName(ctx context.Context, r *Report, t *takenTexts) (nam
 			return nil
 		}
 		named = append(named, erasureDay{id, day})
-		t.erased[tenantDay{tenant, day}] += texts
+		rowsOf[tenantDay{tenant, day}] += texts
 		for _, e := range events {
 			of[e] = true
 		}

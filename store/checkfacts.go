@@ -25,19 +25,28 @@ type FactSealReport struct {
 	Facts        uint64     `json:"facts"`                  // rows that agree with their seals or are faults
 	Texts        uint64     `json:"texts"`                  // the same of their texts
 	TextsDropped uint64     `json:"texts_dropped,omitzero"` // that retention dropped
-	TextsErased  uint64     `json:"texts_erased,omitzero"`  // that are gone from days of which a person was erased
+	TextsErased  uint64     `json:"texts_erased,omitzero"`  // that erasures of persons took
 	Purged       uint64     `json:"purged,omitzero"`        // rows of months that retention deleted
 	Unfinished   uint64     `json:"unfinished,omitzero"`    // rows that a writer sealed and did not say that they are in: it failed, or ended meanwhile
 	Unsealed     uint64     `json:"unsealed,omitzero"`      // rows and texts of before there were seals
+	// TextsErasedUnsigned are texts whose seals nobody signed, that erasures took which nobody signed either.
+	TextsErasedUnsigned uint64 `json:"texts_erased_unsigned,omitzero"`
+	// UnsignedRows have no signature though others have one, and say that they are from before, or from the day after; UnsignedFacts are what they alone
+	// speak of. Nobody proves these.
+	UnsignedRows  uint64 `json:"unsigned_rows,omitzero"`
+	UnsignedFacts uint64 `json:"unsigned_facts,omitzero"`
 }
 
 // laterRows are the rows of a table that seal.Facts speaks of; "" are all.
 var laterRows = map[string]string{
 	"verdicts":          "NOT (analyzer = 'hot' AND analyzer_version = '')",
-	"interaction_texts": "kind IN (" + laterKinds + ", 'reveal_reason', 'feedback_note', 'gate', 'gate_note')",
+	"interaction_texts": "(" + seal.ErasedLaterSQL() + " OR kind = '" + seal.RevealReason + "')",
 }
 
 const factTexts = "interaction_texts"
+
+// isSigned is the condition that a marker or a row of fact_seals has a signature, whether or not it holds.
+const isSigned = "(signer != '' OR signature != '')"
 
 // factSeal is a seal of a row of a table.
 type factSeal struct {
@@ -45,6 +54,8 @@ type factSeal struct {
 	day                        uint16
 	table                      uint8 // of seal.Facts
 	confirmed                  bool  // its writer said that the row is in
+	signed, late               bool  // late: after the day of the upgrade
+	counts                     bool  // see ledgerProof
 	found                      bool
 }
 
@@ -66,7 +77,9 @@ type factCheck struct {
 	void    map[voidSeal]bool
 	seals   []factSeal           // of this pass, ordered by name
 	purged  map[goneMonth]uint64 // rows that deleted months explain, of all passes
-	erased  map[goneDay]uint64   // the same of texts and erasures
+	erased  map[goneDay]uint64   // the same of texts and signed erasures that did not name them
+	also    map[goneDay]uint64   // and of unsigned ones
+	signed  ledgerProof
 	passing
 }
 
@@ -85,7 +98,7 @@ func (s *Store) checkFacts(ctx context.Context, r *Report) error {
 	if err != nil || r.FactSeals.Rows == 0 {
 		return err
 	}
-	c.passes, c.purged, c.erased = seals/sealsAtOnce+1, map[goneMonth]uint64{}, map[goneDay]uint64{}
+	c.passes, c.purged, c.erased, c.also = seals/sealsAtOnce+1, map[goneMonth]uint64{}, map[goneDay]uint64{}, map[goneDay]uint64{}
 	for c.pass = range c.passes {
 		if err := s.readFactSeals(ctx, c); err != nil {
 			return err
@@ -124,18 +137,23 @@ func (s *Store) checkLedgers(ctx context.Context, c *factCheck) (seals uint64, e
 	var first, signed time.Time
 	rep := c.r.FactSeals
 	all := s.from("fact_seals").current()
-	if err := s.one(ctx, op, all.sql("count(), min(sealed_at), minIf(sealed_at, signer != '')", ""), nil, &rep.Rows, &first, &signed); err != nil || rep.Rows == 0 {
+	if err := s.one(ctx, op, all.sql("count(), min(sealed_at), minIf(sealed_at, "+isSigned+")", ""), nil, &rep.Rows, &first, &signed); err != nil || rep.Rows == 0 {
 		return 0, err
 	}
 	first = first.UTC()
 	rep.Since, c.since = &first, first.Add(upgrade)
 	c.writers, c.void = map[uuid.UUID]writerOfSeals{}, map[voidSeal]bool{}
+	c.signed = ledgerProof{signs: map[uuid.UUID]bool{}, refused: map[ledgerPlace]bool{}}
+	if signed.Unix() > 0 {
+		c.signed.since = signed
+	}
 	signers, witnessed := map[string]bool{}, map[uint64]uint64{}
 	missing, broken := ledgerFaults{code: FaultSealMissing}, ledgerFaults{code: FaultSealBroken}
 	unknown, unsigned := ledgerFaults{code: FaultSealUnknown}, ledgerFaults{code: FaultSealUnsigned}
 	var last struct {
 		writer uuid.UUID
 		digest string
+		day    time.Time
 	}
 	of := func(object, column string) string {
 		return "arrayFilter((x, o) -> o = '" + object + "', seals." + column + ", seals.object)"
@@ -157,7 +175,7 @@ func (s *Store) checkLedgers(ctx context.Context, c *factCheck) (seals uint64, e
 		seals += some
 		w, name := c.writers[id], id.String()
 		if last.writer != id {
-			last.writer, last.digest = id, string(make([]byte, 32))
+			last.writer, last.digest, last.day = id, string(make([]byte, 32)), time.Time{}
 		}
 		bad := version > seal.Version || n == 0
 		if n > w.n+1 {
@@ -165,13 +183,11 @@ func (s *Store) checkLedgers(ctx context.Context, c *factCheck) (seals uint64, e
 		} else {
 			bad = bad || before != last.digest
 		}
-		last.digest = digest
-		switch _, known := c.r.opt.Keys[signer]; {
-		case signature == "" && signer == "":
-			if signed.Unix() > 0 && at.After(signed.Add(upgrade)) {
-				unsigned.add(name, 1, n, n)
-			}
-		case len(c.r.opt.Keys) > 0:
+		day := at.UTC().Truncate(24 * time.Hour)
+		is := signature != "" || signer != ""
+		c.signed.row(ledgerPlace{id, n}, at, is, !day.Equal(last.day), others, have)
+		last.digest, last.day = digest, day
+		if _, known := c.r.opt.Keys[signer]; is && len(c.r.opt.Keys) > 0 {
 			signers[signer] = true
 			rep.Signed++
 			if !known {
@@ -205,6 +221,7 @@ func (s *Store) checkLedgers(ctx context.Context, c *factCheck) (seals uint64, e
 	for _, hash := range slices.Sorted(maps.Keys(witnessed)) { // of writers of whom nothing is left
 		missing.add(fmt.Sprintf("%016x", hash), witnessed[hash], 1, witnessed[hash])
 	}
+	rep.UnsignedRows = c.signed.report(&unsigned)
 	for _, f := range []ledgerFaults{missing, broken, unknown, unsigned} {
 		for _, x := range f.found {
 			c.r.fault(*x)
@@ -220,23 +237,28 @@ func (s *Store) readFactSeals(ctx context.Context, c *factCheck) error {
 	for i, f := range seal.Facts {
 		tables[f.Table] = uint8(i)
 	}
-	sql := s.from("fact_seals").current().sql("writer, n, seals.object, arrayMap(d -> toUInt16(d), seals.day), seals.tenant, seals.name, seals.version, seals.row", "")
+	sql := s.from("fact_seals").current().sql("writer, n, sealed_at, "+isSigned+", seals.object, arrayMap(d -> toUInt16(d), seals.day), seals.tenant, seals.name, seals.version, seals.row", "")
 	err := s.each(ctx, "store: check fact seals", sql, nil, func(rows driver.Rows) error {
 		var id uuid.UUID
 		var n uint64
+		var at time.Time
+		var signed uint8
 		var objects []string
 		var days []uint16
 		var tenants, names, versions, hashes []uint64
-		if err := rows.Scan(&id, &n, &objects, &days, &tenants, &names, &versions, &hashes); err != nil {
+		if err := rows.Scan(&id, &n, &at, &signed, &objects, &days, &tenants, &names, &versions, &hashes); err != nil {
 			return err
 		}
-		stored := n <= c.writers[id].stored
+		stored, late := n <= c.writers[id].stored, !c.signed.since.IsZero() && at.After(c.signed.until())
 		for i, o := range objects {
 			table, ok := tables[o]
 			if !ok || names[i]%c.passes != c.pass {
 				continue
 			}
-			c.seals = append(c.seals, factSeal{name: names[i], row: hashes[i], version: versions[i], tenant: tenants[i], day: days[i], table: table, confirmed: stored && !c.void[voidSeal{id, n, names[i]}]})
+			x := factSeal{name: names[i], row: hashes[i], version: versions[i], tenant: tenants[i], day: days[i], table: table, signed: signed == 1, late: late}
+			x.confirmed = stored && !c.void[voidSeal{id, n, names[i]}]
+			x.counts = x.signed || c.signed.counts(unsignedRow{ledgerPlace{id, n}, at}, x.day)
+			c.seals = append(c.seals, x)
 		}
 		return nil
 	})
@@ -249,15 +271,10 @@ func (c *factCheck) of(name uint64) []factSeal {
 	return sealsNamed(c.seals, name, func(x factSeal) uint64 { return x.name })
 }
 
-// agrees tells whether a hash is one that may stand: of the highest version of those that are in, or of a higher one that may be.
-func agrees(seals []factSeal, hash uint64) bool {
-	least := uint64(0)
-	for _, x := range seals {
-		if x.confirmed {
-			least = max(least, x.version)
-		}
-	}
-	return slices.ContainsFunc(seals, func(x factSeal) bool { return x.row == hash && x.version >= least })
+// writtenAgain are the interactions whose reviews migration 34 wrote once more, with another time of writing: when they were made, they say themselves. Who
+// puts in a review by hand can state either time.
+func (s *Store) writtenAgain() string {
+	return s.from("reviews").sql("tenant_id, event_day, event_id", "GROUP BY tenant_id, event_day, event_id HAVING uniqExact(reviewer) > 1 AND countIf(decision = 'unsure') > 0 AND countIf(decision IN ('confirmed', 'dismissed')) > 0")
 }
 
 // checkFactTable compares the rows of a table, a chunk at a time.
@@ -265,10 +282,14 @@ func (s *Store) checkFactTable(ctx context.Context, c *factCheck, table int) err
 	const op = "store: check facts"
 	f := seal.Facts[table]
 	cond, name := cmp.Or(laterRows[f.Table], "1"), f.Name().SQL(nil)
-	written, count, before := "written_at", &c.r.FactSeals.Facts, c.before
+	written, made, count, before := "written_at", "written_at", &c.r.FactSeals.Facts, c.before
+	if f.Table == "reviews" {
+		made = "if((tenant_id, event_day, event_id) IN (" + s.writtenAgain() + "), least(written_at, reviewed_at), written_at)"
+	}
 	if f.Table == factTexts { // when the fact was made, which may be a while before it is written
 		before = before.Add(-grace)
 		written, count = "fromUnixTimestamp64Milli(toInt64(least(version, 9000000000000)), 'UTC')", &c.r.FactSeals.Texts
+		made = written
 	}
 	days, counts, err := s.rowsByDay(ctx, op, s.from(f.Table).and(cond).sql("toString(event_day) AS d, count()", "GROUP BY d ORDER BY d"))
 	if err != nil {
@@ -277,12 +298,12 @@ func (s *Store) checkFactTable(ctx context.Context, c *factCheck, table int) err
 	for _, x := range chunks(days, counts) {
 		altered, added := sealFaults{}, sealFaults{}
 		q := c.ofPass(x.bind(s.from(f.Table).current()).and(cond), name)
-		sql := q.sql(name+" AS e, "+f.SQL(nil)+" AS h, "+written+" AS at, event_day, event_id", "SETTINGS "+spill)
+		sql := q.sql(name+" AS e, "+f.SQL(nil)+" AS h, "+written+" AS at, "+made+" AS made, event_day, event_id", "SETTINGS "+spill)
 		err := s.each(ctx, op, sql, q.args, func(rows driver.Rows) error {
 			var key, hash uint64
-			var at, day time.Time
+			var at, made, day time.Time
 			var id uuid.UUID
-			if err := rows.Scan(&key, &hash, &at, &day, &id); err != nil {
+			if err := rows.Scan(&key, &hash, &at, &made, &day, &id); err != nil {
 				return err
 			}
 			seals := c.of(key)
@@ -292,12 +313,15 @@ func (s *Store) checkFactTable(ctx context.Context, c *factCheck, table int) err
 			// What is being written may have a seal that was not read. What claims to be of the future is judged, and of two times the later one
 			// counts, since an event is known a day ahead at the most.
 			settled := at.Before(before) || at.After(c.r.At.Add(slack))
-			old := !at.After(c.since) && !day.Add(-24*time.Hour).After(c.since)
+			old := !made.After(c.since) && !day.Add(-24*time.Hour).After(c.since)
+			ok, signed := agrees(seals, hash)
 			switch {
-			case len(seals) > 0 && agrees(seals, hash):
-				*count++
+			case ok:
+				if *count++; !signed && !c.signed.since.IsZero() {
+					c.r.FactSeals.UnsignedFacts++
+				}
 			case !settled:
-			case len(seals) > 0:
+			case slices.ContainsFunc(seals, func(x factSeal) bool { return x.counts }):
 				*count++
 				altered.add(FaultFactAltered, day.Format(time.DateOnly), id)
 			case old:
@@ -325,7 +349,10 @@ func (s *Store) checkFactTable(ctx context.Context, c *factCheck, table int) err
 type gone struct {
 	months  map[goneMonth]uint64 // with the rows that they had
 	dropped map[goneDay]bool     // texts
-	erased  map[goneDay]uint64   // texts, how many at most
+	taken   takenTexts
+	erased  map[goneDay]uint64 // texts, how many at most, of signed erasures
+	also    map[goneDay]uint64 // the same of unsigned ones
+	reasons map[uint64]bool    // texts that no erasure takes
 }
 
 type goneMonth struct {
@@ -340,16 +367,21 @@ type goneDay struct {
 }
 
 func (s *Store) goneFacts(ctx context.Context, r *Report) (g gone, err error) {
-	g = gone{map[goneMonth]uint64{}, map[goneDay]bool{}, map[goneDay]uint64{}}
-	taken, err := s.textsTaken(ctx, r)
-	if err != nil {
+	g = gone{months: map[goneMonth]uint64{}, dropped: map[goneDay]bool{}, erased: map[goneDay]uint64{}, also: map[goneDay]uint64{}, reasons: map[uint64]bool{}}
+	if g.taken, err = s.textsTaken(ctx, r); err != nil {
 		return g, err
 	}
-	for x := range taken.dropped {
+	for x := range g.taken.dropped {
 		g.dropped[goneDay{seal.TenantHash(x.tenant), x.day}] = true
 	}
-	for x, n := range taken.erased {
+	for x, n := range g.taken.rowsSigned {
 		g.erased[goneDay{seal.TenantHash(x.tenant), x.day}] += n
+	}
+	for x, n := range g.taken.rows {
+		g.also[goneDay{seal.TenantHash(x.tenant), x.day}] += n
+	}
+	if err := s.reasons(ctx, g.reasons); err != nil {
+		return g, err
 	}
 	sql := s.from("retention_runs").current().sql("object, tenant_id, toString(period), toUInt64(sum(rows))", "GROUP BY object, tenant_id, period")
 	return g, s.each(ctx, "store: check deleted months", sql, nil, func(rows driver.Rows) error {
@@ -364,6 +396,41 @@ func (s *Store) goneFacts(ctx context.Context, r *Report) (g gone, err error) {
 		}
 		return nil
 	})
+}
+
+// reasons reads how the reasons of reveals are named.
+func (s *Store) reasons(ctx context.Context, of map[uint64]bool) error {
+	return s.each(ctx, "store: check reasons", s.from("reveals").current().sql(seal.ReasonNameSQL(), ""), nil, func(rows driver.Rows) error {
+		var name uint64
+		if err := rows.Scan(&name); err != nil {
+			return err
+		}
+		of[name] = true
+		return nil
+	})
+}
+
+// erasedText counts a text that is gone where an erasure took it. Whose seal is signed needs one that is, too; and what erasures took that did not
+// name it is a number of texts, of which none is the reason of a reveal.
+func (c *factCheck) erasedText(g *gone, on goneDay, name uint64, signed bool) bool {
+	rep, reason := c.r.FactSeals, g.reasons[name]
+	switch {
+	case g.taken.signed[name]:
+		rep.TextsErased++
+	case !reason && c.erased[on] < g.erased[on]:
+		c.erased[on]++
+		rep.TextsErased++
+	case signed:
+		return false
+	case g.taken.unsigned[name]:
+		rep.TextsErasedUnsigned++
+	case !reason && c.also[on] < g.also[on]:
+		c.also[on]++
+		rep.TextsErasedUnsigned++
+	default:
+		return false
+	}
+	return true
 }
 
 // missingFacts reports seals whose row is not in the store.
@@ -393,9 +460,7 @@ func (s *Store) missingFacts(ctx context.Context, c *factCheck) error {
 			rep.Unfinished++
 		case texts && g.dropped[on]:
 			rep.TextsDropped++
-		case texts && c.erased[on] < g.erased[on]:
-			c.erased[on]++
-			rep.TextsErased++
+		case texts && c.erasedText(&g, on, x.name, slices.ContainsFunc(of, func(x factSeal) bool { return x.signed })):
 		case !texts && c.purged[month] < g.months[month]:
 			c.purged[month]++
 			rep.Purged++

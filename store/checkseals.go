@@ -31,21 +31,23 @@ type SealReport struct {
 	// TextsErasedUnsigned are the same of interactions whose seals nobody signed, by erasures that nobody signed either.
 	TextsErasedUnsigned uint64 `json:"texts_erased_unsigned,omitzero"`
 	Purged              uint64 `json:"purged,omitzero"` // interactions of months that retention deleted
+	// UnsignedMarkers have no signature though others have one, and say that they are from before; UnsignedInteractions are
+	// those that stand there. What these hold nobody proves.
+	UnsignedMarkers      uint64 `json:"unsigned_markers,omitzero"`
+	UnsignedInteractions uint64 `json:"unsigned_interactions,omitzero"`
+	UnsealedInteractions uint64 `json:"unsealed_interactions,omitzero"` // the same of markers without seals
+	SealedElsewhere      uint64 `json:"sealed_elsewhere,omitzero"`      // of them, those that came again and got a seal then, which is not of the row that stands
 }
 
 // sealsAtOnce bounds the memory of a check of seals, 40 bytes each; more are looked at in several passes.
 const sealsAtOnce = 5_000_000
-
-// upgrade is how long after the first marker with seals, or with a signature, others may come without: programs of two
-// versions run side by side while a cluster is upgraded.
-const upgrade = 24 * time.Hour
 
 // sealed is a seal, with the marker that it stands in.
 type sealed struct {
 	event, interaction, verdict, texts uint64
 	marker                             int32
 	found                              bool // the interaction stands in the store
-	judged                             bool // and at the place of a marker that was read
+	counts                             bool // and what stands must agree with it, or with another that counts
 }
 
 // sealedMarker is what of a marker says where its seals belong.
@@ -61,9 +63,15 @@ type sealCheck struct {
 	keys    seal.Public
 	markers []sealedMarker
 	places  map[logKey][]span // that sealed markers cover, in order
-	others  map[logKey][]span // the same of markers without seals and of gaps
+	signed  map[logKey][]span // the same of signed ones
+	others  map[logKey][]span // the same of markers without seals
+	gaps    map[logKey][]span // ranges that the log no longer held, of markers with seals
 	at      settled
-	seals   []sealed // of this pass, ordered by event
+	seals   []sealed              // of this pass, ordered by event
+	passed  map[eventDay]struct{} // of this pass, interactions that seals name and that stand where none is compared
+
+	sealedAt, signedAt proof
+	told               map[logKey][]span // markers that cannot be from before those
 	passing
 	taken takenTexts
 	spent map[tenantDay]uint64 // of what takenTexts.unnamed allows
@@ -73,6 +81,11 @@ type sealCheck struct {
 type passing struct{ pass, passes uint64 }
 
 type tenantDay struct{ tenant, day string }
+
+type eventDay struct {
+	event uint64
+	day   string
+}
 
 // checkSeals compares every row with the seal that its marker holds, and the markers with their signatures: so it tells
 // what was altered, deleted or added behind the program's back.
@@ -91,13 +104,14 @@ func (s *Store) checkSeals(ctx context.Context, r *Report) error {
 	if c.at, err = s.settled(ctx, r); err != nil {
 		return err
 	}
-	all, err := s.dayChunks(ctx, "store: check seals")
-	if err != nil {
-		return err
-	}
 	c.passes = r.Seals.Deliveries/sealsAtOnce + 1
 	for c.pass = range c.passes {
 		if err := s.readSeals(ctx, c); err != nil {
+			return err
+		}
+		// After the seals: rows are written before their markers, so no day is left out that a seal was read of.
+		all, err := s.dayChunks(ctx, "store: check seals")
+		if err != nil {
 			return err
 		}
 		for i, x := range all {
@@ -116,13 +130,8 @@ func (s *Store) checkSeals(ctx context.Context, r *Report) error {
 // sealedMarkers verifies the signatures and notes which places have seals.
 func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 	const op = "store: check markers"
-	c.places, c.others = map[logKey][]span{}, map[logKey][]span{}
-	type unsealed struct {
-		sealedMarker
-		at time.Time
-	}
-	var without, unsigned []unsealed
-	var first, signed time.Time
+	c.places, c.signed, c.others, c.gaps = map[logKey][]span{}, map[logKey][]span{}, map[logKey][]span{}, map[logKey][]span{}
+	var without, unsigned []unproved
 	signers := map[string]bool{}
 	unknown, broken := markerFaults{}, markerFaults{}
 	sql := s.from("ingest_batches").current().sql("topic, epoch, partition, lo, hi, rows, reason, seal_version, sealed_at, written_at, length(seals.event), signer, signature, "+seal.Marker.DigestSQL(),
@@ -139,26 +148,23 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 		}
 		if version == 0 {
 			c.others[m.logKey] = append(c.others[m.logKey], m.span)
-			if n > 0 {
+			if without = append(without, unproved{m, written}); n > 0 {
 				c.r.Seals.Unsealed++
-				without = append(without, unsealed{m, written})
 			}
 			return nil
 		}
 		c.r.Seals.Markers++
 		c.r.Seals.Deliveries += seals
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
+		c.sealedAt.add(m, at)
 		bad := seals != uint64(n) || version > seal.Version
-		switch _, known := c.keys[signer]; {
-		case signature == "" && signer == "":
-			unsigned = append(unsigned, unsealed{m, at})
-		case len(c.keys) > 0:
+		if m.signed = signer != "" || signature != ""; m.signed {
+			c.signedAt.add(m, at)
+		} else {
+			unsigned = append(unsigned, unproved{m, at})
+		}
+		if _, known := c.keys[signer]; m.signed && len(c.keys) > 0 {
 			signers[signer] = true
-			if c.r.Seals.Signed++; signed.IsZero() || at.Before(signed) {
-				signed = at
-			}
+			c.r.Seals.Signed++
 			if !known {
 				unknown.add(FaultSealUnknown, m)
 			}
@@ -167,17 +173,20 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 		if bad {
 			broken.add(FaultSealBroken, m)
 		}
-		if reason == "gap" { // rows of a batch that broke off may stand there
-			c.others[m.logKey] = append(c.others[m.logKey], m.span)
-		} else {
-			c.places[m.logKey] = append(c.places[m.logKey], m.span)
+		if reason == "gap" {
+			c.gaps[m.logKey] = append(c.gaps[m.logKey], m.span)
+			return nil
+		}
+		c.places[m.logKey] = append(c.places[m.logKey], m.span)
+		if m.signed {
+			c.signed[m.logKey] = append(c.signed[m.logKey], m.span)
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, places := range []map[logKey][]span{c.places, c.others} {
+	for _, places := range []map[logKey][]span{c.places, c.signed, c.others, c.gaps} {
 		for k := range places {
 			places[k] = united(places[k])
 		}
@@ -185,25 +194,40 @@ func (s *Store) sealedMarkers(ctx context.Context, c *sealCheck) error {
 	unknown.report(c.r)
 	broken.report(c.r)
 	c.r.Seals.Signers = slices.Sorted(maps.Keys(signers))
-	if !first.IsZero() {
+	if first := c.sealedAt.since; !first.IsZero() {
 		c.r.Seals.Since = &first
 	}
-	late := func(code FaultCode, ms []unsealed, since time.Time) {
-		for _, m := range ms {
-			if !since.IsZero() && m.at.After(since.Add(upgrade)) {
-				c.r.fault(Fault{Code: code, Count: 1, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo, Hi: m.hi})
-			}
-		}
+	c.told = map[logKey][]span{}
+	c.unproved(FaultSealMissing, &c.sealedAt, without)
+	excused := c.unproved(FaultSealUnsigned, &c.signedAt, unsigned)
+	if !c.signedAt.since.IsZero() {
+		c.r.Seals.UnsignedMarkers = excused
 	}
-	late(FaultSealMissing, without, first)
-	late(FaultSealUnsigned, unsigned, signed)
+	for k, told := range c.told {
+		slices.SortFunc(told, func(x, y span) int { return cmp.Compare(x.lo, y.lo) })
+		c.told[k] = united(told)
+	}
 	return nil
+}
+
+// unproved reports the markers that cannot be from before the others, and counts the rest.
+func (c *sealCheck) unproved(code FaultCode, p *proof, ms []unproved) (excused uint64) {
+	p.order()
+	for _, m := range ms {
+		if p.excuses(m) {
+			excused++
+			continue
+		}
+		c.told[m.logKey] = append(c.told[m.logKey], m.span)
+		c.r.fault(Fault{Code: code, Count: 1, Topic: m.topic, Partition: m.partition, Epoch: m.epoch, Lo: m.lo, Hi: m.hi})
+	}
+	return excused
 }
 
 // readSeals reads the seals of a pass.
 func (s *Store) readSeals(ctx context.Context, c *sealCheck) error {
-	c.markers, c.seals = nil, c.seals[:0]
-	sql := s.from("ingest_batches").current().and("seal_version > 0").sql("topic, epoch, partition, lo, hi, seals.event, seals.interaction, seals.verdict, seals.texts, signer != ''", "")
+	c.markers, c.seals, c.passed = nil, c.seals[:0], map[eventDay]struct{}{}
+	sql := s.from("ingest_batches").current().and("seal_version > 0").sql("topic, epoch, partition, lo, hi, seals.event, seals.interaction, seals.verdict, seals.texts, "+isSigned, "")
 	err := s.each(ctx, "store: check seals", sql, nil, func(rows driver.Rows) error {
 		var m sealedMarker
 		var event, interaction, verdict, texts []uint64
@@ -227,6 +251,41 @@ func (s *Store) readSeals(ctx context.Context, c *sealCheck) error {
 // of gives the seals of an event and content: one for each delivery.
 func (c *sealCheck) of(event uint64) []sealed {
 	return sealsNamed(c.seals, event, func(x sealed) uint64 { return x.event })
+}
+
+// choose notes which seals of an interaction count that stands at a place: those of markers there, and where one of them is
+// signed of signed ones alone; and of its verdict and texts those of other signed deliveries, too. here tells that there
+// is one of this place.
+func (c *sealCheck) choose(seals []sealed, k logKey, offset int64) (here, signed bool) {
+	signed = covers(c.signed[k], offset)
+	at := func(m sealedMarker) bool { return m.logKey == k && m.lo <= offset && offset <= m.hi }
+	for _, x := range seals {
+		m := c.markers[x.marker]
+		signed = signed || m.signed && at(m)
+	}
+	for i := range seals {
+		m := c.markers[seals[i].marker]
+		counts := at(m) && (m.signed || !signed)
+		here = here || counts
+		seals[i].counts = seals[i].counts || counts || m.signed
+	}
+	return here, signed
+}
+
+// tells tells whether a fault of a marker names a place.
+func (c *sealCheck) tells(k logKey, offset int64) bool {
+	return covers(c.told[k], offset)
+}
+
+// agree tells whether what stands is what a seal that counts says.
+func agree(seals []sealed, is func(sealed) bool) bool {
+	return slices.ContainsFunc(seals, func(x sealed) bool { return x.counts && is(x) })
+}
+
+// compared tells whether the verdict and texts of an interaction are.
+func (c *sealCheck) compared(seals []sealed, x eventDay) bool {
+	_, passed := c.passed[x]
+	return len(seals) > 0 && seals[0].found && !passed
 }
 
 // sealsNamed gives those of a name among seals that are ordered by it.
@@ -321,40 +380,62 @@ func (c passing) ofPass(q *query, hash string) *query {
 
 func (s *Store) sealedInteractions(ctx context.Context, c *sealCheck, x chunk) error {
 	event := seal.Event.SQL(nil)
-	altered, added := sealFaults{}, sealFaults{}
+	altered, added, missing, unsigned := sealFaults{}, sealFaults{}, sealFaults{}, sealFaults{}
 	q := c.ofPass(x.bind(s.from("interactions").current()), event)
-	sql := q.sql(event+" AS e, "+seal.Interaction.SQL(nil)+", topic, epoch, partition, offset, written_at, toString(event_day), event_id", "SETTINGS "+spill)
+	sql := q.sql(event+" AS e, "+seal.Interaction.SQL(nil)+", topic, epoch, partition, offset, written_at, event_day, event_id", "SETTINGS "+spill)
 	err := s.each(ctx, "store: check sealed interactions", sql, q.args, func(rows driver.Rows) error {
 		var event, hash uint64
 		var k logKey
 		var offset int64
-		var written time.Time
-		var day string
+		var written, on time.Time
 		var id uuid.UUID
-		if err := rows.Scan(&event, &hash, &k.topic, &k.epoch, &k.partition, &offset, &written, &day, &id); err != nil {
+		if err := rows.Scan(&event, &hash, &k.topic, &k.epoch, &k.partition, &offset, &written, &on, &id); err != nil {
 			return err
 		}
-		seals, judged := c.of(event), covers(c.places[k], offset)
-		if !judged && len(seals) > 0 && !covers(c.others[k], offset) {
-			// An earlier delivery may have come in meanwhile; else the row names a place that it never had.
-			judged = written.Before(c.at.written) || written.After(c.r.At.Add(slack))
-		}
+		day := on.Format(time.DateOnly)
+		seals := c.of(event)
 		for i := range seals {
-			seals[i].found, seals[i].judged = true, judged
+			seals[i].found = true
+		}
+		here, signed := c.choose(seals, k, offset)
+		judged := here || covers(c.places[k], offset)
+		other := !judged && covers(c.others[k], offset)
+		gap := !judged && !other && covers(c.gaps[k], offset)
+		// An earlier delivery may have come in meanwhile; else the row names a place that it never had.
+		settled := written.Before(c.at.written) || written.After(c.r.At.Add(slack))
+		if !judged && (other || len(seals) == 0 && !gap || !settled) { // of an older program, or not committed yet
+			if len(seals) > 0 {
+				c.passed[eventDay{event, day}] = struct{}{}
+				if other {
+					c.r.Seals.SealedElsewhere++
+				}
+			}
+			if other {
+				c.r.Seals.UnsealedInteractions++
+				if c.sealedAt.tooNew(on) && !c.tells(k, offset) {
+					missing.add(FaultSealMissing, day, id)
+				}
+			}
+			return nil
+		}
+		if judged && !signed && !c.signedAt.since.IsZero() {
+			c.r.Seals.UnsignedInteractions++
+			if c.signedAt.tooNew(on) && !c.tells(k, offset) {
+				unsigned.add(FaultSealUnsigned, day, id)
+			}
 		}
 		switch {
-		case !judged: // of an older program, or not committed yet
-			return nil
 		case len(seals) == 0:
 			added.add(FaultInteractionAdded, day, id)
-		case !slices.ContainsFunc(seals, func(x sealed) bool { return x.interaction == hash }):
+		case !agree(seals, func(x sealed) bool { return x.interaction == hash }):
 			altered.add(FaultInteractionAltered, day, id)
 		}
 		c.r.Seals.Interactions++
 		return nil
 	})
-	altered.report(c.r)
-	added.report(c.r)
+	for _, f := range []sealFaults{missing, unsigned, altered, added} {
+		f.report(c.r)
+	}
 	return err
 }
 
@@ -371,11 +452,11 @@ func (s *Store) sealedVerdicts(ctx context.Context, c *sealCheck, x chunk) error
 			return err
 		}
 		seals := c.of(event)
-		if len(seals) == 0 || !seals[0].judged {
+		if !c.compared(seals, eventDay{event, day}) {
 			return nil
 		}
 		c.r.Seals.Verdicts++
-		if !slices.ContainsFunc(seals, func(x sealed) bool { return x.verdict == hash }) {
+		if !agree(seals, func(x sealed) bool { return x.verdict == hash }) {
 			altered.add(FaultVerdictAltered, day, id)
 		}
 		return nil
@@ -404,14 +485,14 @@ func (s *Store) sealedTexts(ctx context.Context, c *sealCheck, x chunk) error {
 			return err
 		}
 		seals := c.of(event)
-		if len(seals) == 0 || !seals[0].judged {
+		if !c.compared(seals, eventDay{event, day}) {
 			return nil
 		}
 		if stand == 0 {
 			hash = seal.NoTexts
 		}
 		switch {
-		case slices.ContainsFunc(seals, func(x sealed) bool { return x.texts == hash }):
+		case agree(seals, func(x sealed) bool { return x.texts == hash }):
 			c.r.Seals.Texts++
 		case stand == 1: // retention and erasures take whole texts
 			altered.add(FaultTextAltered, day, id)

@@ -349,8 +349,15 @@ func printSeals(out io.Writer, x *store.SealReport) {
 	default:
 		fmt.Fprintln(out, "No signature was checked: seal.key_file signs, seal.public_keys names keys to check with")
 	}
+	if x.UnsignedMarkers > 0 {
+		fmt.Fprintf(out, "%s of %s without a signature, which say that they are from before others were signed or from the day after: nothing proves these\n",
+			count(int(x.UnsignedInteractions), "interaction"), count(int(x.UnsignedMarkers), "marker"))
+	}
 	if x.Unsealed > 0 {
-		fmt.Fprintf(out, "%s of an older program without seals: their interactions are proved by their number alone\n", count(int(x.Unsealed), "marker"))
+		fmt.Fprintf(out, "%s of an older program without seals: their interactions, of which %d stand, are proved by their number alone\n", count(int(x.Unsealed), "marker"), x.UnsealedInteractions)
+		if x.SealedElsewhere > 0 {
+			fmt.Fprintf(out, "%s of them came again and got a seal then: their rows are of the first time, and were not compared\n", count(int(x.SealedElsewhere), "interaction"))
+		}
 	}
 }
 
@@ -363,12 +370,17 @@ func printFactSeals(out io.Writer, x *store.FactSealReport) {
 	if x.Signed > 0 {
 		fmt.Fprintf(out, " (%d signed)", x.Signed)
 	}
+	if x.UnsignedRows > 0 {
+		fmt.Fprintf(out, " (%d without a signature, which say that they are from before others were signed or from the day after)", x.UnsignedRows)
+	}
 	for _, y := range []struct {
 		n   uint64
 		say string
 	}{
-		{x.Purged, "%d are of months that retention deleted"}, {x.TextsDropped, "%d texts were dropped by retention"}, {x.TextsErased, "%d texts are gone from days of which persons were erased"},
+		{x.Purged, "%d are of months that retention deleted"}, {x.TextsDropped, "%d texts were dropped by retention"}, {x.TextsErased, "%d texts were taken by erasures of persons"},
+		{x.TextsErasedUnsigned, "%d texts are gone by erasures that nobody signed, which proves nothing"},
 		{x.Unfinished, "%d were sealed and not finished: the write failed, or the process ended"}, {x.Unsealed, "%d are from before there were seals"},
+		{x.UnsignedFacts, "%d have seals that nobody signed, which prove nothing"},
 	} {
 		if y.n > 0 {
 			fmt.Fprintf(out, "; "+y.say, y.n)

@@ -39,7 +39,7 @@ func TestReplayOfRequestsToTheJudge(t *testing.T) {
 			if err := json.Unmarshal([]byte(out), &list); err != nil {
 				return err
 			}
-			if len(list.Messages) != want || list.Reasons[0].Count != uint64(want) || strings.Contains(out, "secret") {
+			if len(list.Messages) != want || len(list.Reasons) != 1 || list.Reasons[0].Count != uint64(want) || strings.Contains(out, "secret") {
 				return errors.New(out)
 			}
 			return nil

@@ -290,7 +290,7 @@ func (s judgeSettings) diagnose(mask string) diagnosis {
 	if !s.on() {
 		return diagnosis{"ok", what, "OPENAI_API_KEY serves what a person asks for; no interaction is sent to a model until judge.api_key or judge.base_url is set"}
 	}
-	says := fmt.Sprintf("%s is asked about doubt (band %v), %v and %v %% at random", s.Model, s.Select.Band, s.Select.Domains, s.Select.RandomPercent)
+	says := fmt.Sprintf("%s is asked about doubt (band %v), about %s and %v %% at random", s.Model, s.Select.Band, audit.List(s.Select.Domains), s.Select.RandomPercent)
 	if mask == maskOff {
 		return diagnosis{"warn", what, says + "; personal data are not masked before: pii.mask is off"}
 	}

@@ -2,7 +2,7 @@
 // detectors, keeps the verdicts in ClickHouse and serves the doors for applications.
 //
 // Flags, configuration and wiring live here; the lists of sources, detectors and sinks are ordinary
-// code in this package (see stack.go).
+// code in this package (see stack.go, detectors.go and remediation.go).
 package main
 
 import (

@@ -66,11 +66,11 @@ Examples:
 
 // scanThresholds are those of the shipped encoders; TestScanHelpHasTheThresholds holds them to the models.
 const scanThresholds = `                         English                  other languages
-  bias                   .66   .72   .48        .73   .94   .94
-  toxicity               .57   .68   .30        .71   .92   .92
-  violence               .60   .61   .50        .40   .32   .30
-  self_harm              .51   .50   .50        .30   .38   .38
-  illegal_instructions   .65   .65   .50        .46   .33   .30
+  bias                   .70   .74   .43        .73   .94   .94
+  toxicity               .58   .59   .48        .71   .92   .92
+  violence               .55   .50   .50        .40   .32   .30
+  self_harm              .53   .50   .50        .30   .38   .38
+  illegal_instructions   .61   .61   .50        .46   .33   .30
 `
 
 // scanned is one line of output.

@@ -15,11 +15,11 @@ import (
 
 // german is the detector with the German packs alone, and an analyzer of it.
 var german = sync.OnceValues(func() (*Detector, *detectors.Analyzer) {
-	packs, err := rules.Load(Packs())
+	packs, err := shippedPacks()
 	if err != nil {
 		return nil, nil // TestPacks tells why
 	}
-	d, err := New(slices.DeleteFunc(packs, func(p *rules.Pack) bool { return p.Language != "de" }))
+	d, err := New(slices.DeleteFunc(slices.Clone(packs), func(p *rules.Pack) bool { return p.Language != "de" }))
 	if err != nil {
 		return nil, nil
 	}

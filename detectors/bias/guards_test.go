@@ -11,7 +11,7 @@ import (
 // TestGuardsExcuseTheirOwnClause: a year, a figure, a report or a question beside a statement does not silence it, and where
 // the statement itself is history, a figure, a quotation or a question, it is silent as before.
 func TestGuardsExcuseTheirOwnClause(t *testing.T) {
-	d := mustNew(t, loadShipped(t))
+	d := mustShipped(t)
 	for _, tc := range []struct {
 		text string
 		want audit.Ground // "" for none
@@ -55,7 +55,7 @@ func TestGuardsExcuseTheirOwnClause(t *testing.T) {
 // TestValueOfAKeyIsNoQuotation: what stands in quotation marks because a format wants them is said, and what somebody wrote
 // or said is still quoted.
 func TestValueOfAKeyIsNoQuotation(t *testing.T) {
-	d := mustNew(t, loadShipped(t))
+	d := mustShipped(t)
 	for _, tc := range []struct {
 		text string
 		want bool
@@ -84,7 +84,7 @@ func TestValueOfAKeyIsNoQuotation(t *testing.T) {
 
 // TestGroundOfTheAdjective: gay men are people of their orientation, so what is said of them is not said of men.
 func TestGroundOfTheAdjective(t *testing.T) {
-	d := mustNew(t, loadShipped(t))
+	d := mustShipped(t)
 	for text, want := range map[string]audit.Ground{
 		"Gay men are mentally ill.":                                 audit.SexualOrientation,
 		"Gay men make lousy managers.":                              audit.SexualOrientation,

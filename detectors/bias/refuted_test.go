@@ -10,7 +10,7 @@ import (
 // TestRefutedHits holds that a rule's hit is dropped where the text around it says that it is wrong, and that slurs and hatred that are CRITICAL
 // are told whoever says them.
 func TestRefutedHits(t *testing.T) {
-	d := mustNew(t, loadShipped(t))
+	d := mustShipped(t)
 	for text, want := range map[string]string{
 		"Women are too emotional to lead.":                                        "sex.",
 		"**Myth:** Women are too emotional to lead.\n**Fact:** Studies disagree.": "",

@@ -405,9 +405,9 @@ func (d *Detector) recall(by *encoder.Model, before, part, after string, stops e
 	if d.memory == nil {
 		return d.readAnew(by, before, part, after, stops, prior)
 	}
-	q := question{by: by, prior: *prior}
-	if len(stops) > 0 {
-		q.stops = &stops[0]
+	q := question{by: by}
+	if len(stops) > 0 { // without them all layers answer, whatever was thought before
+		q.stops, q.prior = &stops[0], *prior
 	}
 	k := d.memory.key(before, part, after, q)
 	said, ok := d.memory.get(k)

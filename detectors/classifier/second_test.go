@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/evenhand/evenhand/audit"
@@ -42,8 +43,18 @@ func withEncoders(t testing.TB, m *classifier.Model, effort string, es ...*encod
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, measured := t.(*testing.B); !measured {
+		d.RememberWith(remembering())
+	}
 	return d
 }
+
+// remembering is where all of these tests keep what encoders said: many read the same texts.
+var remembering = sync.OnceValue(func() *classifier.Detector {
+	d := new(classifier.Detector)
+	d.Remember(1 << 18)
+	return d
+})
 
 // others is the encoder of other languages, and the adviser of that of English.
 func others(t testing.TB) *encoder.Model {

@@ -20,14 +20,26 @@ import (
 	"github.com/evenhand/evenhand/detectors/rules"
 )
 
-// Analyzer makes an analyzer of one detector with the default policy.
+// last is the analyzer that Analyzer made last: those of all packs take seconds to compile, and tables ask for them at every line.
+var last struct {
+	sync.Mutex
+	of detectors.Detector
+	a  *detectors.Analyzer
+}
+
+// Analyzer gives an analyzer of one detector with the default policy, the same as long as it is asked for the same detector, which is a pointer.
 func Analyzer(t testing.TB, d detectors.Detector) *detectors.Analyzer {
 	t.Helper()
-	a, err := detectors.NewAnalyzer(detectors.DefaultPolicy(), d)
-	if err != nil {
-		t.Fatal(err)
+	last.Lock()
+	defer last.Unlock()
+	if last.of != d {
+		a, err := detectors.NewAnalyzer(detectors.DefaultPolicy(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last.of, last.a = d, a
 	}
-	return a
+	return last.a
 }
 
 // Interaction is a fixed interaction of the general domain with the given texts.

@@ -46,18 +46,20 @@ type facts struct {
 func (pl *planner) of(re *syntax.Regexp) *facts {
 	f, ok := pl.known[re]
 	if !ok {
-		f = pl.factsOf(re)
+		own := pl.factsOf(re)
+		f = &own
 		pl.known[re] = f
 	}
 	return f
 }
 
-func (pl *planner) factsOf(re *syntax.Regexp) *facts {
+func (pl *planner) factsOf(re *syntax.Regexp) facts {
 	switch re.Op {
 	case syntax.OpLiteral:
-		f := &facts{size: 1}
+		f := facts{size: 1}
 		for _, r := range re.Rune {
-			f.add(factsOfRune(orbit(r, re.Flags&syntax.FoldCase != 0)))
+			of := factsOfLiteral(r, re.Flags&syntax.FoldCase != 0)
+			f.add(&of)
 		}
 		return f
 	case syntax.OpCharClass:
@@ -67,13 +69,13 @@ func (pl *planner) factsOf(re *syntax.Regexp) *facts {
 	case syntax.OpAnyCharNotNL:
 		return factsOfRune(notNL)
 	case syntax.OpNoMatch:
-		return &facts{span: never, size: 1}
+		return facts{span: never, size: 1}
 	case syntax.OpCapture:
-		return pl.of(re.Sub[0])
+		return *pl.of(re.Sub[0])
 	case syntax.OpConcat:
 		return pl.ofRow(re.Sub)
 	case syntax.OpAlternate:
-		f := &facts{span: never}
+		f := facts{span: never}
 		for _, sub := range re.Sub {
 			g := pl.of(sub)
 			f.span, f.held = f.span.or(g.span), f.held.or(g.held)
@@ -101,12 +103,12 @@ func (pl *planner) factsOf(re *syntax.Regexp) *facts {
 		f.gap = f.gap || f.span.runes > maxGap && f.anyLetter() && f.held.has(' ')
 		return f
 	}
-	return &facts{size: 1} // the empty string and the assertions
+	return facts{size: 1} // the empty string and the assertions
 }
 
 // ofRow gives the facts of factors in a row.
-func (pl *planner) ofRow(items []*syntax.Regexp) *facts {
-	f := &facts{size: 1}
+func (pl *planner) ofRow(items []*syntax.Regexp) facts {
+	f := facts{size: 1}
 	for _, it := range items {
 		f.add(pl.of(it))
 	}
@@ -122,7 +124,7 @@ func (f *facts) add(g *facts) {
 }
 
 // times gives the facts of lo..hi repetitions.
-func (f *facts) times(lo, hi int) *facts {
+func (f *facts) times(lo, hi int) facts {
 	to := *f
 	to.span = f.span.times(lo, hi)
 	to.solid, to.spaces = min(f.solid*hi, endless), min(f.spaces*hi, endless)
@@ -132,15 +134,30 @@ func (f *facts) times(lo, hi int) *facts {
 	if f.held.or(space) == space {
 		to.spaces = min(to.spaces, 1)
 	}
-	return &to
+	return to
 }
 
 // anyLetter says whether every letter may stand in a match.
 func (f *facts) anyLetter() bool { return f.held.or(aToZ) == f.held }
 
+// factsOfLiteral gives the facts of one rune of a literal.
+func factsOfLiteral(r rune, fold bool) facts {
+	if uint32(r) < utf8.RuneSelf && fold {
+		return asciiFacts[r]
+	}
+	return factsOfRune(orbit(r, fold))
+}
+
+var asciiFacts = func() (all [utf8.RuneSelf]facts) {
+	for r := range all {
+		all[r] = factsOfRune(orbit(rune(r), true))
+	}
+	return all
+}()
+
 // factsOfRune gives the facts of one rune of a set.
-func factsOfRune(s runeSet) *facts {
-	f := &facts{span: runeLength(s), held: bytesOfRunes(s), size: 1}
+func factsOfRune(s runeSet) facts {
+	f := facts{span: runeLength(s), held: bytesOfRunes(s), size: 1}
 	f.solid = f.span.max
 	if f.held.and(space) != (bytes{}) {
 		f.spaces = 1

@@ -267,3 +267,14 @@ func heap() float64 {
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapInuse) / (1 << 20)
 }
+
+// BenchmarkCompileShipped gives the time and memory to compile the patterns of English texts.
+func BenchmarkCompileShipped(b *testing.B) {
+	patterns, _ := shippedPatterns(b, forAllTexts)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := scan.Compile(patterns, scan.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 // lists have it. So a state of the filter is a few instructions, not some of every list.
 type trie struct {
 	nodes   []node
+	arcs    []arc      // of all nodes
 	phrases [][]uint32 // by number of the phrase: the parts that have it
 	last    []step     // the phrase that was added last
 	path    []uint32   // and its nodes
@@ -16,14 +17,18 @@ type trie struct {
 
 // node is a beginning of phrases.
 type node struct {
-	arcs []arc
-	ends [2]int32 // number of the phrase that ends here and, apart, of the one under notInside; or -1
+	first, last int32    // its arcs, see arc.next; or -1
+	ends        [2]int32 // number of the phrase that ends here and, apart, of the one under notInside; or -1
 }
 
-// arc leads to a node over one step.
+var noArcs = node{first: -1, last: -1, ends: [2]int32{-1, -1}}
+
+// arc leads to a node over one step. A trie of the rules that ship has a million of them: a slice in each node would be a million for the garbage
+// collector to look at.
 type arc struct {
 	step step
 	to   uint32
+	next int32 // another arc of the node, or -1
 }
 
 // step is one character of a class set, or with loop several.
@@ -41,7 +46,7 @@ const (
 func newTrie() *trie {
 	t := &trie{}
 	for range roots {
-		t.nodes = append(t.nodes, node{ends: [2]int32{-1, -1}})
+		t.nodes = append(t.nodes, noArcs)
 	}
 	return t
 }
@@ -79,14 +84,19 @@ func (t *trie) add(phrase []step, part uint32, left, right bool) {
 
 // over gives the node behind a step, a new one if need be.
 func (t *trie) over(at uint32, s step) uint32 {
-	for _, a := range t.nodes[at].arcs { // few, but at the roots
-		if a.step == s {
-			return a.to
+	for i := t.nodes[at].first; i >= 0; i = t.arcs[i].next { // few, but at the roots
+		if t.arcs[i].step == s {
+			return t.arcs[i].to
 		}
 	}
-	to := uint32(len(t.nodes))
-	t.nodes = append(t.nodes, node{ends: [2]int32{-1, -1}})
-	t.nodes[at].arcs = append(t.nodes[at].arcs, arc{s, to})
+	to, i := uint32(len(t.nodes)), int32(len(t.arcs))
+	t.arcs = append(t.arcs, arc{s, to, -1})
+	if n := &t.nodes[at]; n.first < 0 {
+		n.first, n.last = i, i
+	} else {
+		t.arcs[n.last].next, n.last = i, i
+	}
+	t.nodes = append(t.nodes, noArcs)
 	return to
 }
 
@@ -94,9 +104,11 @@ func (t *trie) over(at uint32, s step) uint32 {
 // matches from first on.
 func (t *trie) emit(dst []inst, first uint32) (all []inst, entry [roots]uint32) {
 	at := make([]uint32, len(t.nodes))
+	var ways []uint32
+	dst = slices.Grow(dst, 2*len(t.nodes))   // about
 	for i := len(t.nodes) - 1; i >= 0; i-- { // what follows a node has a greater number
 		n := &t.nodes[i]
-		var ways []uint32
+		ways = ways[:0]
 		add := func(in inst) uint32 {
 			dst = append(dst, in)
 			return uint32(len(dst) - 1)
@@ -108,7 +120,8 @@ func (t *trie) emit(dst []inst, first uint32) (all []inst, entry [roots]uint32) 
 			end := add(inst{op: match, arg: first + uint32(n.ends[1])})
 			ways = append(ways, add(inst{op: assert, arg: uint32(notInside), out: end}))
 		}
-		for _, a := range n.arcs {
+		for i := n.first; i >= 0; i = t.arcs[i].next {
+			a := &t.arcs[i]
 			over := add(inst{op: symbol, arg: a.step.set, out: at[a.to]})
 			if a.step.loop {
 				dst[over].out = add(inst{op: alt, out: over, arg: at[a.to]})
@@ -125,7 +138,7 @@ func (t *trie) emit(dst []inst, first uint32) (all []inst, entry [roots]uint32) 
 		}
 	}
 	entry = [roots]uint32{at[inText], at[asWords]}
-	if len(t.nodes[asWords].arcs) > 0 {
+	if t.nodes[asWords].first >= 0 {
 		dst = append(dst, inst{op: assert, arg: uint32(notInside), out: at[asWords]})
 		entry[asWords] = uint32(len(dst) - 1)
 	}

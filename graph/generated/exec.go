@@ -49,6 +49,7 @@ type ComplexityRoot struct {
 	Breach struct {
 		Baseline     func(childComplexity int) int
 		ChangedAt    func(childComplexity int) int
+		ConfirmedAt  func(childComplexity int) int
 		Domain       func(childComplexity int) int
 		History      func(childComplexity int) int
 		ID           func(childComplexity int) int
@@ -63,6 +64,7 @@ type ComplexityRoot struct {
 		Reason       func(childComplexity int) int
 		RuleSet      func(childComplexity int) int
 		Severity     func(childComplexity int) int
+		Split        func(childComplexity int) int
 		State        func(childComplexity int) int
 		Tickets      func(childComplexity int) int
 		Tier         func(childComplexity int) int
@@ -75,6 +77,12 @@ type ComplexityRoot struct {
 	BreachConnection struct {
 		Nodes    func(childComplexity int) int
 		PageInfo func(childComplexity int) int
+	}
+
+	BreachPart struct {
+		Interactions func(childComplexity int) int
+		Of           func(childComplexity int) int
+		Value        func(childComplexity int) int
 	}
 
 	BreachRule struct {
@@ -447,6 +455,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Breach.ChangedAt(childComplexity), true
+	case "Breach.confirmedAt":
+		if e.ComplexityRoot.Breach.ConfirmedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Breach.ConfirmedAt(childComplexity), true
 	case "Breach.domain":
 		if e.ComplexityRoot.Breach.Domain == nil {
 			break
@@ -531,6 +545,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Breach.Severity(childComplexity), true
+	case "Breach.split":
+		if e.ComplexityRoot.Breach.Split == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Breach.Split(childComplexity), true
 	case "Breach.state":
 		if e.ComplexityRoot.Breach.State == nil {
 			break
@@ -586,6 +606,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.BreachConnection.PageInfo(childComplexity), true
+
+	case "BreachPart.interactions":
+		if e.ComplexityRoot.BreachPart.Interactions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BreachPart.Interactions(childComplexity), true
+	case "BreachPart.of":
+		if e.ComplexityRoot.BreachPart.Of == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BreachPart.Of(childComplexity), true
+	case "BreachPart.value":
+		if e.ComplexityRoot.BreachPart.Value == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BreachPart.Value(childComplexity), true
 
 	case "BreachRule.interactions":
 		if e.ComplexityRoot.BreachRule.Interactions == nil {
@@ -2600,7 +2639,11 @@ type Breach {
   baseline: Float!
   severity: Severity
   ruleSet: String!
+  "When a person's review confirmed it; null where none did."
+  confirmedAt: DateTime
   topRules: [BreachRule!]!
+  "Who was behind most of k."
+  split: [BreachPart!]!
   "Examples of the window."
   interactions: [LlmInteractionAudit!]!
   "Every transition, newest first."
@@ -2610,6 +2653,14 @@ type Breach {
 
 type BreachRule {
   rule: String!
+  interactions: Int!
+}
+
+"In how many of a breach's interactions something took part."
+type BreachPart {
+  "application, model or kind."
+  of: String!
+  value: String!
   interactions: Int!
 }
 
@@ -3788,6 +3839,35 @@ func (ec *executionContext) fieldContext_Breach_ruleSet(_ context.Context, field
 	return fc, nil
 }
 
+func (ec *executionContext) _Breach_confirmedAt(ctx context.Context, field graphql.CollectedField, obj *model.Breach) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Breach_confirmedAt,
+		func(ctx context.Context) (any, error) {
+			return obj.ConfirmedAt(), nil
+		},
+		nil,
+		ec.marshalODateTime2ᚖtimeᚐTime,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_Breach_confirmedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Breach",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type DateTime does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Breach_topRules(ctx context.Context, field graphql.CollectedField, obj *model.Breach) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3818,6 +3898,43 @@ func (ec *executionContext) fieldContext_Breach_topRules(_ context.Context, fiel
 				return ec.fieldContext_BreachRule_interactions(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type BreachRule", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Breach_split(ctx context.Context, field graphql.CollectedField, obj *model.Breach) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Breach_split,
+		func(ctx context.Context) (any, error) {
+			return obj.Split(), nil
+		},
+		nil,
+		ec.marshalNBreachPart2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐBreachPartᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Breach_split(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Breach",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "of":
+				return ec.fieldContext_BreachPart_of(ctx, field)
+			case "value":
+				return ec.fieldContext_BreachPart_value(ctx, field)
+			case "interactions":
+				return ec.fieldContext_BreachPart_interactions(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type BreachPart", field.Name)
 		},
 	}
 	return fc, nil
@@ -4114,8 +4231,12 @@ func (ec *executionContext) fieldContext_BreachConnection_nodes(_ context.Contex
 				return ec.fieldContext_Breach_severity(ctx, field)
 			case "ruleSet":
 				return ec.fieldContext_Breach_ruleSet(ctx, field)
+			case "confirmedAt":
+				return ec.fieldContext_Breach_confirmedAt(ctx, field)
 			case "topRules":
 				return ec.fieldContext_Breach_topRules(ctx, field)
+			case "split":
+				return ec.fieldContext_Breach_split(ctx, field)
 			case "interactions":
 				return ec.fieldContext_Breach_interactions(ctx, field)
 			case "history":
@@ -4159,6 +4280,93 @@ func (ec *executionContext) fieldContext_BreachConnection_pageInfo(_ context.Con
 				return ec.fieldContext_PageInfo_endCursor(ctx, field)
 			}
 			return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BreachPart_of(ctx context.Context, field graphql.CollectedField, obj *model.BreachPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_BreachPart_of,
+		func(ctx context.Context) (any, error) {
+			return obj.Of, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_BreachPart_of(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BreachPart",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BreachPart_value(ctx context.Context, field graphql.CollectedField, obj *model.BreachPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_BreachPart_value,
+		func(ctx context.Context) (any, error) {
+			return obj.Value, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_BreachPart_value(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BreachPart",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BreachPart_interactions(ctx context.Context, field graphql.CollectedField, obj *model.BreachPart) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_BreachPart_interactions,
+		func(ctx context.Context) (any, error) {
+			return obj.Interactions, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_BreachPart_interactions(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BreachPart",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
 		},
 	}
 	return fc, nil
@@ -10512,8 +10720,12 @@ func (ec *executionContext) fieldContext_Query_breach(ctx context.Context, field
 				return ec.fieldContext_Breach_severity(ctx, field)
 			case "ruleSet":
 				return ec.fieldContext_Breach_ruleSet(ctx, field)
+			case "confirmedAt":
+				return ec.fieldContext_Breach_confirmedAt(ctx, field)
 			case "topRules":
 				return ec.fieldContext_Breach_topRules(ctx, field)
+			case "split":
+				return ec.fieldContext_Breach_split(ctx, field)
 			case "interactions":
 				return ec.fieldContext_Breach_interactions(ctx, field)
 			case "history":
@@ -14707,8 +14919,15 @@ func (ec *executionContext) _Breach(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "confirmedAt":
+			out.Values[i] = ec._Breach_confirmedAt(ctx, field, obj)
 		case "topRules":
 			out.Values[i] = ec._Breach_topRules(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "split":
+			out.Values[i] = ec._Breach_split(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -14861,6 +15080,55 @@ func (ec *executionContext) _BreachConnection(ctx context.Context, sel ast.Selec
 			}
 		case "pageInfo":
 			out.Values[i] = ec._BreachConnection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.ProcessDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
+var breachPartImplementors = []string{"BreachPart"}
+
+func (ec *executionContext) _BreachPart(ctx context.Context, sel ast.SelectionSet, obj *model.BreachPart) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, breachPartImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BreachPart")
+		case "of":
+			out.Values[i] = ec._BreachPart_of(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "value":
+			out.Values[i] = ec._BreachPart_value(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "interactions":
+			out.Values[i] = ec._BreachPart_interactions(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -18315,6 +18583,32 @@ func (ec *executionContext) marshalNBreachConnection2ᚖgithubᚗcomᚋevenhand�
 		return graphql.Null
 	}
 	return ec._BreachConnection(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNBreachPart2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐBreachPartᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.BreachPart) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBreachPart2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐBreachPart(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNBreachPart2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐBreachPart(ctx context.Context, sel ast.SelectionSet, v *model.BreachPart) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._BreachPart(ctx, sel, v)
 }
 
 func (ec *executionContext) marshalNBreachRule2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐBreachRuleᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.BreachRule) graphql.Marshaler {

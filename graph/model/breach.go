@@ -112,6 +112,32 @@ func (b *Breach) Interactions(ctx context.Context) ([]*Audit, error) {
 	return out, err
 }
 
+// ConfirmedAt tells when a review confirmed the breach, nil where none did.
+func (b *Breach) ConfirmedAt() *time.Time { return moment(b.Confirmed) }
+
+// moment is nil for a time that was never set.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// BreachPart is in how many of a breach's interactions something took part.
+type BreachPart struct {
+	Of, Value    string
+	Interactions int
+}
+
+// Split tells who was behind most of K.
+func (b *Breach) Split() []*BreachPart {
+	out := []*BreachPart{}
+	for _, p := range b.Breach.Split {
+		out = append(out, &BreachPart{p.Of, p.Value, number(p.Interactions)})
+	}
+	return out
+}
+
 // BreachTransition is one change of a breach.
 type BreachTransition struct {
 	Seq    int
@@ -142,12 +168,7 @@ func (t *Ticket) URL() *string         { return ptr(t.Ticket.URL) }
 func (t *Ticket) CreatedAt() time.Time { return t.Created }
 
 // SentAt is null before it was sent.
-func (t *Ticket) SentAt() *time.Time {
-	if t.Sent.IsZero() || t.Sent.Unix() == 0 {
-		return nil
-	}
-	return &t.Sent
-}
+func (t *Ticket) SentAt() *time.Time { return moment(t.Sent) }
 
 // Tickets are those of the breach, oldest first.
 func (b *Breach) Tickets(ctx context.Context) ([]*Ticket, error) {

@@ -56,6 +56,18 @@ func Current(tb testing.TB) *detectors.Current {
 	return detectors.NewCurrent(a)
 }
 
+// Personal is the detector of personal data alone, as it is in Current: an analyzer of it is compiled in a moment.
+func Personal(tb testing.TB) detectors.Detector {
+	tb.Helper()
+	for _, d := range Current(tb).Analyzer().Detectors() {
+		if d.Info().Family == detectors.PII {
+			return d
+		}
+	}
+	tb.Fatal("nothing looks for personal data")
+	return nil
+}
+
 // Light is the built-in gate rules alone, compiled in a moment: for fuzzing, where each worker compiles anew.
 func Light(tb testing.TB) *detectors.Current {
 	tb.Helper()

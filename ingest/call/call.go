@@ -97,8 +97,7 @@ type Message struct {
 
 // Text makes a message of plain text.
 func Text(role, text string) Message {
-	b, _ := json.Marshal(text) // a string always can be
-	return Message{Role: role, Content: b}
+	return Message{Role: role, Content: quoted(text)}
 }
 
 // ID is the event of a call. Tenants do not share events, so the tenant is part of it.

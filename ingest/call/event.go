@@ -19,14 +19,14 @@ func Merge(a, b Part) Part {
 	if len(a.Messages) == 0 && a.System == "" {
 		a.Messages, a.System = b.Messages, b.System
 	}
-	switch more := size(b.Answers) - size(a.Answers); { // what was decided about less of an answer says nothing of more
+	switch more := Size(b.Answers) - Size(a.Answers); { // what was decided about less of an answer says nothing of more
 	case !a.SoFar || !b.SoFar:
 	case more > 0:
 		a.Metadata = unnoted(a.Metadata)
 	case more < 0:
 		b.Metadata = unnoted(b.Metadata)
 	}
-	if len(a.Answers) == 0 || len(b.Answers) > 0 && a.SoFar && (!b.SoFar || size(b.Answers) > size(a.Answers)) {
+	if len(a.Answers) == 0 || len(b.Answers) > 0 && a.SoFar && (!b.SoFar || Size(b.Answers) > Size(a.Answers)) {
 		a.Answers, a.SoFar = b.Answers, b.SoFar
 	}
 	if b.Status == Blocked {
@@ -106,10 +106,10 @@ func unnoted(metadata map[string]any) map[string]any {
 }
 
 // Said is how much the answers say, in bytes.
-func (p *Part) Said() int { return size(p.Answers) }
+func (p *Part) Said() int { return Size(p.Answers) }
 
-// size is how much the messages say, in bytes.
-func size(ms []Message) (n int) {
+// Size is how much the messages say, in bytes.
+func Size(ms []Message) (n int) {
 	for _, m := range ms {
 		n += len(m.Content) + len(m.Calls) + len(m.Reasoning)
 	}

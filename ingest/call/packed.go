@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 )
@@ -37,6 +38,55 @@ func LeftOut(s []byte) string {
 		kind = string(s[len("data:"):at-len(base64Mark)]) + ", "
 	}
 	return "(left out: " + kind + strconv.Itoa((len(s)-at)*3/4) + " bytes)"
+}
+
+// Named gives a member of JSON, as it is decoded, with the bytes of images, sounds and files inside it named only; left tells whether there were any.
+// It changes what it is given.
+func Named(name string, v any) (out any, left bool) {
+	switch x := v.(type) {
+	case string:
+		if len(x) < bulk {
+			return v, false
+		}
+		if b := []byte(x); Packed(name, b) {
+			return LeftOut(b), true
+		}
+	case map[string]any:
+		for k := range x {
+			var some bool
+			x[k], some = Named(k, x[k])
+			left = left || some
+		}
+	case []any:
+		for i := range x {
+			var some bool
+			x[i], some = Named(name, x[i])
+			left = left || some
+		}
+	}
+	return v, left
+}
+
+// Unpacked gives JSON with the bytes of images, sounds and files inside it named only; JSON without any as it came.
+func Unpacked(name string, raw json.RawMessage) json.RawMessage {
+	if len(raw) < bulk {
+		return raw
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil {
+		return raw
+	}
+	v, left := Named(name, v)
+	if !left {
+		return raw
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return raw
+	}
+	return b
 }
 
 // uri gives where the base64 of a data URI begins; 0 is none.

@@ -7,7 +7,7 @@
 // A door checks by the rules of package ingest before anything is produced and answers 202 only after
 // the broker's acknowledgement; a request with one bad event takes none. Who calls is told by package auth
 // before anything is read; the tenant is the credential's. Faults of the caller are 4xx
-// and name every field; 429 and 503 ask to try again. Bodies are at most 16 MiB, unpacked where they are gzip. Answers to faults and
+// and name every field; 429 and 503 ask to try again. Bodies are at most 16 MiB, at LiteLLM's guardrail 48, unpacked where they are gzip. Answers to faults and
 // logs hold no text of people. What each door takes and answers stands in schemas/openapi.
 package door
 
@@ -78,6 +78,7 @@ type server struct {
 	Deps
 	slots   chan struct{}
 	reading chan struct{} // payloads of OTLP that are decoded at once
+	large   chan struct{} // bodies above Limits.Body that are read and worked on at once
 	waiting chan struct{} // requests that wait for people
 	last    atomic.Pointer[lastOptions]
 	asking  chan struct{} // evaluations that wait for a model
@@ -108,6 +109,7 @@ func Handler(d Deps) http.Handler {
 	s.slots, s.waiting = make(chan struct{}, s.Limits.InFlight), make(chan struct{}, maxWaiting)
 	s.asking = make(chan struct{}, maxAsking)
 	s.reading = make(chan struct{}, runtime.GOMAXPROCS(0))
+	s.large = make(chan struct{}, maxLarge)
 
 	mux := http.NewServeMux()
 	post := func(path string, what auth.Permission, served bool, h handler) {
@@ -122,7 +124,9 @@ func Handler(d Deps) http.Handler {
 	post("/v1/evaluate", auth.Analyze, d.Evaluate != nil, s.evaluate)
 	post("/v1/replay", auth.Guard, d.Replay != nil && d.Producer != nil, s.replay)
 	post("/v1/guard", auth.Guard, d.Inline != nil, s.guard)
-	post(liteLLMDoor, auth.Guard, d.Inline != nil && d.Inline.Parts != nil, s.liteLLM)
+	if d.Inline != nil && d.Inline.Parts != nil {
+		mux.Handle(liteLLMDoor, s.route(liteLLMDoor, http.MethodPost, s.guardedUpTo(auth.Guard, liteLLMBodies*s.Limits.Body, s.liteLLM)))
+	}
 	if d.Join != nil {
 		traces, logs := otlp.Traces(d.OTLP), otlp.Logs(d.OTLP)
 		mux.Handle("/v1/traces", s.otlp("/v1/traces", traces, false))

@@ -43,7 +43,7 @@ const (
 	noted      = 2048                   // bytes that the note of a decision adds to an event at most
 )
 
-// guard judges one event of the native form, makes an event of the decision, and waits for a person where the request asks for that.
+// guard judges one event of the native form, waits for a person where the request asks for that, and makes an event of the decision.
 func (s *server) guard(w http.ResponseWriter, r *http.Request, body []byte) *fault {
 	began := time.Now()
 	tenant, f := tenant(r)
@@ -71,16 +71,27 @@ func (s *server) guard(w http.ResponseWriter, r *http.Request, body []byte) *fau
 	if d.Action == inline.Gate && s.Inline.Gates == nil {
 		d.Decided(inline.NobodyToAsk)
 	}
-	audited, f := s.keep(s.note(m, by, d))
-	if f != nil {
-		s.decided("guard", "failed", began)
-		return f
+	// What a person said is part of the event; but not of one with an id of its sender's, which may be sent again under it until they have
+	// decided: it must be the same each time, and is written first.
+	later := d.Action == inline.Gate && !req.named
+	audited := false
+	if !later {
+		if audited, f = s.keep(s.note(m, by, d)); f != nil {
+			s.decided("guard", "failed", began)
+			return f
+		}
 	}
 	took := time.Since(began)
 	s.decided("guard", string(d.Action), began)
 	gate, err := s.settle(r.Context(), d, in, "guard", req.wait)
-	if err != nil {
+	if later {
+		audited, f = s.keep(s.note(m, by, d))
+	}
+	switch {
+	case err != nil:
 		return notServed(err, nil)
+	case f != nil:
+		return f
 	}
 	reply.JSON(w, http.StatusOK, d.Answer(in, gate, audited, took))
 	return nil
@@ -89,6 +100,7 @@ func (s *server) guard(w http.ResponseWriter, r *http.Request, body []byte) *fau
 // guardRequest is an event with what its sender wants beside it.
 type guardRequest struct {
 	event   []byte
+	named   bool // the event has an id of its sender's
 	options inline.Options
 	wait    time.Duration
 }
@@ -116,8 +128,10 @@ func (s *server) readGuard(body []byte) (req guardRequest, faults []ingest.Fault
 	}
 	delete(fields, "options")
 	delete(fields, "wait")
-	var named string
+	var named, id string
 	_ = json.Unmarshal(fields["domain"], &named) // not a string: the decoder says so
+	_ = json.Unmarshal(fields["id"], &id)
+	req.named = id != ""
 	switch want := req.options.Domain; {
 	case named == "" && want == "":
 		want = s.Inline.Defaults.Domain

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -303,6 +304,73 @@ func TestGuardWaitsForAPerson(t *testing.T) {
 	}
 }
 
+// What a person decided while the request waited is on record. An event with an id of its own may be sent again until they have: it is the same
+// each time.
+func TestGuardRecordsWhatAPersonDecided(t *testing.T) {
+	const body = `{"response":"I will transfer $5,000 to account 7.","options":{"hitlGate":true}`
+	guardtest.Current(t) // before the clock of the bubble begins
+	note := func(m Message) string {
+		return gjson.GetBytes(m.Value, "status").String() + " " + gjson.GetBytes(m.Value, "metadata.guard.action").String()
+	}
+	for _, tc := range []struct {
+		name, wait string
+		says       *inline.GateDecision
+		err        error
+		status     int
+		want       string
+	}{
+		{"denied", `,"wait":60}`, &inline.GateDecision{Reason: inline.Denied}, nil, 200, "blocked block"},
+		{"timed out", `,"wait":60}`, &inline.GateDecision{Reason: inline.Timeout}, nil, 200, "blocked block"},
+		{"approved", `,"wait":60}`, &inline.GateDecision{Approved: true}, nil, 200, " allow"},
+		{"not yet", `,"wait":60}`, nil, nil, 200, " gate"},
+		{"nobody waits", `}`, nil, nil, 200, " gate"},
+		{"nobody can be asked", `}`, nil, audit.E("test", audit.KindUnavailable, os.ErrClosed), 503, " gate"},
+		{"denied, an id of its own", `,"id":"7","wait":60}`, &inline.GateDecision{Reason: inline.Denied}, nil, 200, " gate"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &person{decided: make(chan inline.GateDecision, 1), err: tc.err}
+				d := deps(&log{})
+				k := inlined(t, &d)
+				d.Inline.Gates = p
+				if tc.says != nil {
+					time.AfterFunc(time.Second, func() { p.decided <- *tc.says })
+				}
+				w := send(Handler(d), "POST", "/v1/guard", body+tc.wait)
+				k.flush(t)
+				if w.Code != tc.status || len(k.events) != 1 || note(k.events[0]) != tc.want {
+					t.Fatalf("%d %s, %d events", w.Code, w.Body, len(k.events))
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		p := &person{decided: make(chan inline.GateDecision, 1)}
+		d := deps(&log{})
+		k := inlined(t, &d)
+		d.Inline.Gates = p
+		h := Handler(d)
+		send(h, "POST", "/v1/guard", body+`,"id":"7"}`)
+		p.decided <- inline.GateDecision{Reason: inline.Denied}
+		if w := send(h, "POST", "/v1/guard", body+`,"id":"7"}`); !strings.Contains(w.Body.String(), `"reason":"denied"`) {
+			t.Errorf("%s", w.Body)
+		}
+		k.flush(t)
+		if len(k.events) != 2 || !jsonEqual(t, k.events[0].Value, k.events[1].Value) {
+			t.Errorf("%s", k.events)
+		}
+	})
+}
+
+func jsonEqual(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y any
+	if err := errors.Join(json.Unmarshal(a, &x), json.Unmarshal(b, &y)); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
 // What a block refers to is the event, whoever names its tenant.
 func TestLiteLLMRefersToTheEvent(t *testing.T) {
 	for _, tc := range []struct{ name, header, more, tenant string }{
@@ -325,6 +393,91 @@ func TestLiteLLMRefersToTheEvent(t *testing.T) {
 		if id := gjson.GetBytes(value, "id").String(); id == "" || !strings.Contains(w.Body.String(), "Reference: "+id) {
 			t.Errorf("%s: %s is not of %s", tc.name, w.Body, id)
 		}
+	}
+}
+
+// Photos are named in a call's part, as they are on record, and not kept: of some hundred KB they would be more than a message may be.
+func TestLiteLLMLeavesPhotosOut(t *testing.T) {
+	d := deps(&log{})
+	k := inlined(t, &d)
+	photo := "data:image/jpeg;base64," + strings.Repeat("iVBORw0K", 700_000/6)
+	w := send(Handler(d), "POST", liteLLMDoor, `{"input_type":"request","litellm_call_id":"c","texts":["Who is that?"],"images":["`+photo+`"],"structured_messages":[
+		{"role":"user","content":[{"type":"text","text":"Who is that?"},{"type":"image_url","image_url":{"url":"`+photo+`","detail":1.50}}]},{"role":"user","content":"`+photo[:2000]+`"}]}`)
+	k.flush(t)
+	if w.Code != 200 || len(k.parts) != 1 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	ms := k.parts[0].Messages
+	if got, want := string(ms[0].Content), `[{"text":"Who is that?","type":"text"},{"image_url":{"detail":1.50,"url":"(left out: image/jpeg, 699996 bytes)"},"type":"image_url"}]`; got != want {
+		t.Errorf("%.300s, want %s", got, want)
+	}
+	if got := string(ms[1].Content); got != `"`+photo[:2000]+`"` { // a text, whatever it looks like
+		t.Errorf("%.300s", got)
+	}
+}
+
+// What is larger than the log takes is cut, and says so; what is judged is the whole.
+func TestLiteLLMCutsWhatIsTooLarge(t *testing.T) {
+	long := strings.Repeat("All is well. ", 1_000_000/13)
+	turn := `{"role":"user","content":"` + long[:1300] + `"}`
+	for name, tc := range map[string]struct {
+		body string
+		cut  any
+		n    int // messages and answers
+	}{
+		"a long prompt":          {`"input_type":"request","texts":["a"],"structured_messages":[{"role":"user","content":"hi"},{"role":"user","content":[{"type":"text","text":"` + long + `"}]}]`, 256 << 10, 2},
+		"a long answer":          {`"input_type":"response","texts":["` + long + emotional + `"]`, 128 << 10, 1},
+		"many calls of tools":    {`"input_type":"response","texts":["a"],"tool_calls":[{"id":"1","function":{"name":"f","arguments":"` + long + `"}}]`, 128 << 10, 1},
+		"many turns":             {`"input_type":"request","texts":["a"],"structured_messages":[` + turn + strings.Repeat(","+turn, 2000) + `]`, 1 << 10, 500},
+		"as large as it may be":  {`"input_type":"request","texts":["a"],"structured_messages":[{"role":"user","content":"` + long[:600_000] + `"}]`, nil, 1},
+		"an answer of that kind": {`"input_type":"response","texts":["` + long[:200_000] + `"]`, nil, 1},
+	} {
+		d := deps(&log{})
+		d.Limits.Message = 900_000
+		k := inlined(t, &d)
+		w := send(Handler(d), "POST", liteLLMDoor, `{"litellm_call_id":"c","additional_provider_specific_params":{"domain":"hr","biasAction":"block"},`+tc.body+`}`)
+		k.flush(t)
+		if w.Code != 200 || len(k.parts) != 1 {
+			t.Fatalf("%s: %d %s", name, w.Code, w.Body)
+		}
+		p := k.parts[0]
+		value, err := json.Marshal(p)
+		if blocked := strings.Contains(w.Body.String(), liteLLMBlocked); err != nil || len(value) > 900_000 || p.Metadata[call.CutAt] != tc.cut || len(p.Messages)+len(p.Answers) != tc.n || blocked != strings.Contains(tc.body, emotional) {
+			t.Errorf("%s: %d bytes, cut at %v, %d messages, %d answers, %s", name, len(value), p.Metadata[call.CutAt], len(p.Messages), len(p.Answers), w.Body)
+		}
+	}
+}
+
+// Bodies of LiteLLM's with photos may be larger than others, a few at once.
+func TestLiteLLMTakesLargeBodies(t *testing.T) {
+	d := deps(&log{})
+	d.Limits.Body = 1 << 20
+	k := inlined(t, &d)
+	h := Handler(d)
+	body := func(size int) string {
+		photo := `"data:image/png;base64,` + strings.Repeat("A", size/2) + `"`
+		return `{"input_type":"request","litellm_call_id":"c` + fmt.Sprint(size) + `","texts":["a"],"images":[` + photo + `],"structured_messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":` + photo + `}}]}]}`
+	}
+	var calls sync.WaitGroup
+	for i := range 3 * maxLarge {
+		calls.Go(func() {
+			if w := send(h, "POST", liteLLMDoor, body(2<<20+i)); w.Code != 200 {
+				t.Errorf("%d %.300s", w.Code, w.Body)
+			}
+		})
+	}
+	calls.Wait()
+	if w := send(h, "POST", liteLLMDoor, body(3<<20)); w.Code != 413 || !strings.Contains(w.Body.String(), "3145728 bytes") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := send(h, "POST", liteLLMDoor, body(2<<20+100)); w.Code != 200 { // the places are free again
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := send(h, "POST", "/v1/guard", `{"response":"`+strings.Repeat("A", 2<<20)+`"}`); w.Code != 413 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if k.flush(t); len(k.parts) != 3*maxLarge+1 {
+		t.Errorf("%d parts", len(k.parts))
 	}
 }
 
@@ -552,10 +705,9 @@ func (dark) Detect(context.Context, *detectors.Input) ([]audit.Finding, error) {
 // What is to be masked and could not be looked at goes on only where the guard fails open.
 func TestLiteLLMMasksOrFails(t *testing.T) {
 	const secret = "Write to jane.roe@example.com."
-	rules := guardtest.Current(t).Analyzer().Detectors()
-	without := func(more ...detectors.Detector) []detectors.Detector {
-		return append(slices.DeleteFunc(slices.Clone(rules), func(d detectors.Detector) bool { return d.Info().Family == detectors.PII }), more...)
-	}
+	gate := guardtest.Light(t).Analyzer().Detectors()
+	and := func(d detectors.Detector) []detectors.Detector { return append(slices.Clone(gate), d) }
+	rules := and(guardtest.Personal(t))
 	for _, tc := range []struct {
 		name     string
 		ds       []detectors.Detector
@@ -569,9 +721,9 @@ func TestLiteLLMMasksOrFails(t *testing.T) {
 		{"too late to decide", rules, time.Nanosecond, false, "response", 503, `unavailable`},
 		{"too late to decide, open", rules, time.Nanosecond, true, "response", 200, `"texts":["Write to [EMAIL_1]."]`},
 		{"too late, and not decided upon", rules, time.Nanosecond, false, "request", 200, `"texts":["Write to [EMAIL_1]."]`},
-		{"not looked at", without(dark{}), time.Minute, false, "response", 503, `unavailable`},
-		{"not looked at, open", without(dark{}), time.Minute, true, "response", 200, `{"action":"NONE"`},
-		{"nothing looks", without(), time.Minute, true, "response", 400, `"field":"additional_provider_specific_params.mask"`},
+		{"not looked at", and(dark{}), time.Minute, false, "response", 503, `unavailable`},
+		{"not looked at, open", and(dark{}), time.Minute, true, "response", 200, `{"action":"NONE"`},
+		{"nothing looks", gate, time.Minute, true, "response", 400, `"field":"additional_provider_specific_params.mask"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := detectors.DefaultPolicy()

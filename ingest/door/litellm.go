@@ -22,6 +22,12 @@ import (
 // liteLLMDoor is the path that LiteLLM puts behind api_base (its Generic Guardrail API, read in 1.106.2).
 const liteLLMDoor = "/beta/litellm_basic_guardrail_api"
 
+// LiteLLM sends photos of a call twice, among its messages and beside them: its bodies may have three times the bytes of others.
+const (
+	liteLLMBodies = 3
+	maxLarge      = 2 // at once of those that have more than others
+)
+
 // liteLLMRequest is what LiteLLM sends: before a call its messages, behind it, and of a stream every few chunks, what was
 // said so far. Fields that we do not know are not at fault: LiteLLM adds some with every version.
 type liteLLMRequest struct {
@@ -98,7 +104,7 @@ func (s *server) liteLLM(w http.ResponseWriter, r *http.Request, body []byte) *f
 	if answer.Action == liteLLMBlocked {
 		p.Status = call.Blocked
 	}
-	if err := s.Inline.Parts.Put(p); err != nil && !s.Inline.FailOpen && f == nil {
+	if err := s.Inline.Parts.Put(fitting(p, s.Limits.Message)); err != nil && !s.Inline.FailOpen && f == nil {
 		s.decided("litellm", "failed", began)
 		return notServed(audit.E("litellm", audit.KindUnavailable, err), nil)
 	}
@@ -255,7 +261,9 @@ func (q *liteLLMRequest) part(tenant string, now time.Time) call.Part {
 			p.Messages = said("user", q.Texts)
 		}
 		for i := range p.Messages {
-			p.Messages[i].Reasoning = nil // an event has that of answers only
+			m := &p.Messages[i]
+			m.Reasoning = nil // an event has that of answers only
+			m.Content, m.Calls = call.Unpacked("content", m.Content), call.Unpacked("tool_calls", m.Calls)
 		}
 		return p
 	}
@@ -264,7 +272,7 @@ func (q *liteLLMRequest) part(tenant string, now time.Time) call.Part {
 		if len(p.Answers) == 0 {
 			p.Answers = []call.Message{{Role: "assistant"}}
 		}
-		p.Answers[0].Calls = q.Calls
+		p.Answers[0].Calls = call.Unpacked("tool_calls", q.Calls)
 	}
 	return p
 }

@@ -49,6 +49,11 @@ func (s *server) route(pattern, method string, next http.HandlerFunc) http.Handl
 // guarded asks who calls, for room, and for a body within the limit, in this order: strangers cost
 // no memory.
 func (s *server) guarded(what auth.Permission, next handler) http.HandlerFunc {
+	return s.guardedUpTo(what, s.Limits.Body, next)
+}
+
+// guardedUpTo is for doors that take longer bodies than others: few of those at once, the others wait.
+func (s *server) guardedUpTo(what auth.Permission, most int64, next handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.admit(r, what)
 		if err != nil {
@@ -62,10 +67,15 @@ func (s *server) guarded(what auth.Permission, next handler) http.HandlerFunc {
 			fail(w, reply.NewFault(http.StatusTooManyRequests, reply.Overloaded, "too many requests at once; try again after the time in Retry-After", nil))
 			return
 		}
-		leave := sync.OnceFunc(func() { <-s.slots })
+		large := false
+		leave := sync.OnceFunc(func() {
+			if <-s.slots; large {
+				<-s.large
+			}
+		})
 		defer leave()
 		r = r.WithContext(context.WithValue(auth.With(r.Context(), p), slotKey{}, leave))
-		body, f := s.body(w, r)
+		body, f := s.body(w, r, most, &large)
 		if f == nil {
 			f = next(w, r, body)
 		}
@@ -95,10 +105,11 @@ func (s *server) admit(r *http.Request, what auth.Permission) (*auth.Principal, 
 // promised is for how many bytes of a body room is made before they are there: nobody has memory reserved by a header.
 const promised = 64 << 10
 
-func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
+// body reads a body of at most most bytes. For one that is longer than most doors take, it waits for one of the places of such, and sets large.
+func (s *server) body(w http.ResponseWriter, r *http.Request, most int64, large *bool) ([]byte, *fault) {
 	conn := http.NewResponseController(w) // in tests there may be no connection, then there is no deadline
 	_ = conn.SetReadDeadline(time.Now().Add(s.Limits.BodyTime))
-	from := http.MaxBytesReader(w, r.Body, s.Limits.Body)
+	from := http.MaxBytesReader(w, r.Body, most)
 	var err error
 	switch e := strings.ToLower(r.Header.Get("Content-Encoding")); e {
 	case "", "identity":
@@ -112,11 +123,21 @@ func (s *server) body(w http.ResponseWriter, r *http.Request) ([]byte, *fault) {
 	var b bytes.Buffer
 	b.Grow(int(min(max(r.ContentLength, 0), promised)) + bytes.MinRead)
 	_, err = b.ReadFrom(io.LimitReader(from, s.Limits.Body+1)) // the limit holds for what comes out of gzip too
+	if err == nil && int64(b.Len()) > s.Limits.Body && most > s.Limits.Body {
+		select {
+		case s.large <- struct{}{}:
+			*large = true
+		case <-r.Context().Done():
+			return nil, reply.NewFault(http.StatusBadRequest, reply.BadRequest, "the body broke off, or did not come in time", nil)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(s.Limits.BodyTime))
+		_, err = b.ReadFrom(io.LimitReader(from, most+1-int64(b.Len())))
+	}
 	body := b.Bytes()
 	var tooLarge *http.MaxBytesError
 	switch {
-	case errors.As(err, &tooLarge), int64(len(body)) > s.Limits.Body:
-		return nil, reply.NewFault(http.StatusRequestEntityTooLarge, reply.TooLarge, fmt.Sprintf("the body has more than %d bytes; send it in parts", s.Limits.Body), nil)
+	case errors.As(err, &tooLarge), int64(len(body)) > most:
+		return nil, reply.NewFault(http.StatusRequestEntityTooLarge, reply.TooLarge, fmt.Sprintf("the body has more than %d bytes; send it in parts", most), nil)
 	case err != nil:
 		return nil, reply.NewFault(http.StatusBadRequest, reply.BadRequest, "the body broke off, or did not come in time", nil)
 	}

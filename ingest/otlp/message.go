@@ -286,29 +286,10 @@ func part(v any) any {
 			}
 		case k == "text" && !isText:
 		default:
-			out[k] = named(k, v)
+			out[k], _ = call.Named(k, v)
 		}
 	}
 	return out
-}
-
-// named is a member of a part with the bytes of images, sounds and files inside it named only.
-func named(name string, v any) any {
-	switch x := v.(type) {
-	case string:
-		if b := []byte(x); call.Packed(name, b) {
-			return call.LeftOut(b)
-		}
-	case map[string]any:
-		for k := range x {
-			x[k] = named(k, x[k])
-		}
-	case []any:
-		for i := range x {
-			x[i] = named(name, x[i])
-		}
-	}
-	return v
 }
 
 func text(s string) any { return map[string]any{"type": "text", "text": s} }

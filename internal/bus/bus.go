@@ -8,8 +8,8 @@
 //   - ConsumerGroups, Persistent: each group gets every message, from the first one that the log
 //     holds, and goes on where it stopped.
 //   - GuaranteedOrder, for messages with one key: they share a partition, and of a partition one
-//     message is out at a time; the next one comes after its Ack. More work at a time is more
-//     partitions. Without a key messages are spread and order means nothing.
+//     message is out at a time, unless Ahead says more; the next one comes after its Ack. More work
+//     at a time is more partitions. Without a key messages are spread and order means nothing.
 //   - NewSubscriberReceivesOldMessages, for a subscriber with a group of its own: a group without a
 //     position begins at the log's start, so that nothing that came before it joined is missed.
 //   - Not ExactlyOnceDelivery: Ack lets the group's position move, a crash before the commit, at

@@ -110,7 +110,7 @@ func Open(c Config) (driver.Conn, error) {
 	if err != nil {
 		return nil, Wrap("chconn: open", err)
 	}
-	return again{conn}, nil
+	return newPool(conn, c), nil
 }
 
 // Options turns c into clickhouse-go options, for callers that need database/sql (migrations).

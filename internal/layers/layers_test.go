@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 	"detectors":       {"audit", "internal/secret"},
 	"pipeline":        {"audit", "internal/failpoint", "internal/priority", "sources", "sinks"},
 	"auth":            {"audit", "internal/chconn", "internal/keyfile", "internal/secret", "internal/wait", "internal/reply"},
-	"ingest":          {"audit", "auth", "sources", "schemas", "internal/secret"},
+	"ingest":          {"audit", "auth", "sources", "schemas", "internal/secret", "internal/toolcall"},
 	"ingest/door":     {"audit", "auth", "guard", "ingest", "sources", "schemas", "internal/secret", "internal/reply"},
 	"store":           {"audit", "schemas", "internal/chconn", "internal/seal"},
 	"repair":          {"audit", "store", "internal/chconn"},
@@ -65,10 +65,10 @@ var allowed = map[string][]string{
 	"retention":       {"audit", "store", "internal/chconn", "internal/seal"},
 	"join":            {"audit", "ingest", "sources", "internal/failpoint", "internal/kafkaconn", "internal/wait"},
 	"guard":           {"audit", "detectors", "ingest", "internal/wait"},
-	"gateway":         {"audit", "auth", "detectors/pii", "gates", "guard", "ingest", "internal/places", "internal/secret", "internal/wait", "judge/replay", "internal/reply"},
+	"gateway":         {"audit", "auth", "detectors/pii", "gates", "guard", "ingest", "internal/places", "internal/secret", "internal/wait", "judge/replay", "internal/reply", "internal/toolcall"},
 	"gates":           {"audit", "auth", "guard", "store", "schemas", "internal/arbiter", "internal/chconn", "internal/kafkaconn", "internal/secret", "internal/wait", "internal/reply"},
 	"judge":           {"audit", "detectors", "facts", "ingest", "schemas", "sinks", "store", "internal/bus", "internal/kafkaconn", "internal/llm", "internal/places", "internal/wait"},
-	"client":          {"audit", "detectors", "guard", "internal/kafkaconn", "internal/wait"}, // what applications link
+	"client":          {"audit", "detectors", "guard", "internal/kafkaconn", "internal/toolcall", "internal/wait"}, // what applications link
 	"schemas":         {},
 	"dashboards":      {"audit"},
 	"internal/chconn": {"audit"},
@@ -82,6 +82,7 @@ var allowed = map[string][]string{
 	"internal/seal":      {"internal/keyfile"},
 	"internal/places":    {},
 	"internal/priority":  {},
+	"internal/toolcall":  {},
 	"internal/wait":      {},
 
 	"internal/obs": {"audit", "pipeline", "sinks"},

@@ -41,6 +41,9 @@ func (s *Sink) sealed(ctx context.Context, all []*table, some ...*table) error {
 	}
 	n, err := s.ledger.seal(ctx, es)
 	if err != nil {
+		if ctx.Err() != nil { // others that are done may have left it to this one
+			s.ledger.pay(ctx)
+		}
 		return err
 	}
 	err = write.Send(ctx)
@@ -102,6 +105,7 @@ type ledger struct {
 	next *sheet         // what gathers; nil: nothing
 	open map[uint64]int // by row, facts that are sealed there and not known to be in
 	void []factSeal     // seals whose rows could not be written, for the next row
+	owes bool           // facts are in of which no row says so yet
 
 	// Of who holds the turn.
 	n       uint64 // the last row
@@ -158,21 +162,37 @@ func (l *ledger) seal(ctx context.Context, es []factSeal) (uint64, error) {
 	return x.n, x.err
 }
 
-// done notes that the rows of a fact's seals are in, or that they could not be written. The last one to be done says so at once; else the seals of those
-// that are under way will.
+// due tells whether nobody else will say what is owed; the caller holds mu.
+func (l *ledger) due() bool {
+	return l.owes && len(l.open) == 0 && (l.next == nil || l.next.facts == l.next.gone)
+}
+
+// pay says which facts are in, where that is owed. It does not end with the caller: the fact is in and sealed. What cannot be said now is with the next seals.
+func (l *ledger) pay(ctx context.Context) {
+	l.mu.Lock()
+	due := l.due()
+	l.mu.Unlock()
+	if !due {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sealFor)
+	defer cancel()
+	_, _ = l.seal(ctx, nil)
+}
+
+// done notes that the rows of a fact's seals are in, or that they could not be written. The last one to be done says so at once, of all that are in,
+// whatever came of its own; else the seals of those that are under way will.
 func (l *ledger) done(ctx context.Context, n uint64, es []factSeal, err error) {
 	l.mu.Lock()
 	if err != nil {
 		l.voided(n, es)
 	}
+	l.owes = l.owes || err == nil
 	if l.open[n]--; l.open[n] == 0 {
 		delete(l.open, n)
 	}
-	last := len(l.open) == 0 && l.next == nil
 	l.mu.Unlock()
-	if last && err == nil {
-		_, _ = l.seal(ctx, nil) // the fact is in and sealed; what was not noted now is with the next seals
-	}
+	l.pay(ctx)
 }
 
 func (l *ledger) voided(n uint64, es []factSeal) {
@@ -188,11 +208,11 @@ func (l *ledger) write(ctx context.Context, x *sheet) {
 		l.mu.Unlock()
 		return
 	}
-	void, stored := l.void, l.n
+	void, stored, owed := l.void, l.n, l.owes
 	for n := range l.open {
 		stored = min(stored, n-1)
 	}
-	l.next, l.void = nil, nil
+	l.next, l.void, l.owes = nil, nil, owed && len(l.open) > 0 // then some are in rows after stored
 	l.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sealFor)
@@ -202,7 +222,7 @@ func (l *ledger) write(ctx context.Context, x *sheet) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if x.err = err; err != nil {
-		l.void = append(void, l.void...)
+		l.void, l.owes = append(void, l.void...), l.owes || owed
 	} else {
 		x.n = l.n
 		if x.facts > x.gone {

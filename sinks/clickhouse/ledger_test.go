@@ -2,6 +2,7 @@ package clickhouse_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,9 +11,11 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/embedded/enginetest"
 	"github.com/evenhand/evenhand/internal/seal"
 	chsink "github.com/evenhand/evenhand/sinks/clickhouse"
 	"github.com/evenhand/evenhand/store"
+	"github.com/evenhand/evenhand/store/migrate/migratetest"
 )
 
 // factTables are those whose rows are sealed one by one, with what tells such a row.
@@ -90,7 +93,6 @@ func factFaults(r *store.Report) string {
 // Whatever column of what comes later is altered by hand, the check tells.
 func TestEveryColumnOfFactsIsSealed(t *testing.T) {
 	conn, db := fresh(t)
-	type column struct{ table, name, kind string }
 	var columns []column
 	rows, err := conn.Query(t.Context(), "SELECT table, name, type FROM system.columns WHERE database = ? AND table IN ('verdicts', 'reviews', 'feedback', 'reveals', 'gates', 'interaction_texts') AND NOT is_in_sorting_key AND name NOT IN ('version', 'written_at')", db)
 	if err != nil {
@@ -114,9 +116,7 @@ func TestEveryColumnOfFactsIsSealed(t *testing.T) {
 	if r := check(); factFaults(r) != "" || r.FactSeals.Facts != uint64(len(columns))-1 || r.FactSeals.Signed != r.FactSeals.Rows || r.FactSeals.Unfinished+r.FactSeals.Unsealed != 0 {
 		t.Fatalf("before: %+v %s", r.FactSeals, factFaults(r))
 	}
-	for i, c := range columns {
-		exec("ALTER TABLE {db}." + c.table + " UPDATE `" + c.name + "` = " + another(c.name, c.kind) + " WHERE event_day = toDate('" + day(i) + "') AND " + factTables[c.table] + " SETTINGS mutations_sync = 1")
-	}
+	alterEach(exec, columns, func(i int) string { return "event_day = toDate('" + day(i) + "') AND " + factTables[columns[i].table] })
 	r := check()
 	for i, c := range columns {
 		if !slices.ContainsFunc(r.Faults, func(f store.Fault) bool {
@@ -125,6 +125,11 @@ func TestEveryColumnOfFactsIsSealed(t *testing.T) {
 			t.Errorf("%s.%s was altered and the check did not tell", c.table, c.name)
 		}
 	}
+}
+
+// reviewLater writes a review without a seal two days after the first seals, which says that it was made at a time.
+func reviewLater(reviewer, decision, at string) string {
+	return "INSERT INTO {db}.reviews SELECT * REPLACE (generateUUIDv4() AS review_id, '" + reviewer + "' AS reviewer, '" + decision + "' AS decision, " + at + " AS reviewed_at, now64(3) + INTERVAL 2 DAY AS written_at) FROM (SELECT * FROM {db}.reviews WHERE reviewer = 'ann' AND event_day = toDate('{day}') LIMIT 1)"
 }
 
 // What is deleted, added, put back or altered behind the program's back is told, of facts and of their seals.
@@ -139,6 +144,9 @@ func TestFactSeals(t *testing.T) {
 		{"a reason altered", alter + "interaction_texts UPDATE text = 'none' WHERE kind = 'reveal_reason' AND event_day = toDate('{day}')" + sync, "fact_altered interaction_texts 1"},
 		{"a reason deleted", alter + "interaction_texts DELETE WHERE kind = 'reveal_reason' AND event_day = toDate('{day}')" + sync, "fact_deleted interaction_texts 1"},
 		{"a review added", "INSERT INTO {db}.reviews SELECT * REPLACE (generateUUIDv4() AS review_id, now64(3) + INTERVAL 2 DAY AS written_at) FROM {db}.reviews WHERE event_day = toDate('{day}')", "fact_added reviews 1"},
+		{"reviews of before the seals, which a migration wrote again", strings.Join([]string{reviewLater("ann", "confirmed", "reviewed_at"), reviewLater("bob", "unsure", "reviewed_at")}, "; "), ""},
+		{"a review added and dated back", reviewLater("bob", "dismissed", "reviewed_at"), "fact_added reviews 1"},
+		{"reviews added to one that several looked at", strings.Join([]string{reviewLater("ann", "confirmed", "now64(3) + INTERVAL 2 DAY"), reviewLater("bob", "unsure", "now64(3) + INTERVAL 2 DAY")}, "; "), "fact_added reviews 2"},
 		{"a verdict put over another", "INSERT INTO {db}.verdicts SELECT * REPLACE (version + 1 AS version, 0 AS flagged) FROM {db}.verdicts WHERE analyzer = 'judge' AND event_day = toDate('{day}')", "fact_altered verdicts 1"},
 		{"texts that retention dropped", alter + "interaction_texts DELETE WHERE event_day = toDate('{day}')" + sync + "; INSERT INTO {db}.retention_runs (object, class, period, tenant_id, drop_id, version, action, state, at) " +
 			"SELECT 'interaction_texts', 'std', toDate('{day}'), 'acme', generateUUIDv4(), 2, 'drop', 'done', now64(3)", ""},
@@ -149,7 +157,7 @@ func TestFactSeals(t *testing.T) {
 		{"a row of seals deleted", alter + "fact_seals DELETE WHERE n = 2" + sync, "seal_missing fact_seals 1"},
 		{"the first rows of seals deleted", alter + "fact_seals DELETE WHERE n < 3" + sync, "seal_missing fact_seals 2"},
 		{"a row of seals altered", alter + "fact_seals UPDATE stored = stored + 1 WHERE n = 2" + sync, "seal_broken fact_seals 2"}, // itself, and what the next one says of it
-		{"a signature taken away", alter + "fact_seals UPDATE signer = '', signature = '' WHERE n = 2" + sync, "seal_broken fact_seals 1"},
+		{"a signature taken away", alter + "fact_seals UPDATE signer = '', signature = '' WHERE n = 2" + sync, "seal_broken fact_seals 1, seal_unsigned fact_seals 1"},
 		{"a row and its seal altered", alter + "reviews UPDATE decision = 'dismissed' WHERE event_day = toDate('{day}')" + sync + "; " + alter + "fact_seals UPDATE `seals.row` = " +
 			"arrayMap((x, o) -> if(o = 'reviews', (SELECT any(" + seal.Facts[1].SQL(nil) + ") FROM {db}.reviews WHERE event_day = toDate('{day}')), x), `seals.row`, `seals.object`) WHERE has(`seals.object`, 'reviews')" + sync, "fact_altered reviews 1, seal_broken fact_seals 4"},
 	} {
@@ -222,6 +230,37 @@ func TestFactSealsSideBySide(t *testing.T) {
 	}
 }
 
+// However many write at once, and however few connections there are, nobody waits for a connection that waits for another.
+func TestWritersShareFewConnections(t *testing.T) {
+	cfg := enginetest.Database(t)
+	migratetest.Run(t, cfg)
+	cfg.MaxConns, cfg.IdleConns = 3, 3 // a batch has seven tables, a fact two
+	conn := enginetest.Conn(t, cfg)
+	var all sync.WaitGroup
+	for w := range 2 {
+		s := chsink.New(conn, cfg.Database, chsink.Options{})
+		for i := range 20 {
+			all.Go(func() { facts(t, s, 20*w+i, []string{"reviews", "feedback"}[i%2]) })
+		}
+		for i := range 10 {
+			all.Go(func() {
+				n := 100*w + i
+				p, err := s.Prepare(batch([]audit.Record{record(n, "an answer", int64(2*n))}, audit.Rejected{Origin: audit.Origin{Topic: "llm.interactions", Partition: 1, Offset: int64(2*n + 1), BrokerTime: brokerTime}, Tenant: "acme", Reason: "bad_json", Value: []byte("{")}))
+				if err == nil {
+					err = p.Send(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if n := one[uint64](t, conn, "SELECT (SELECT count() FROM "+cfg.Database+".interactions) + (SELECT count() FROM "+cfg.Database+".reviews) + (SELECT count() FROM "+cfg.Database+".feedback)"); n != 60 && !t.Failed() {
+		t.Errorf("%d rows", n)
+	}
+}
+
 // A fact whose process ended between seal and row, or whose write failed, is unfinished until it is written again; nothing that is in is.
 func TestUnfinishedFacts(t *testing.T) {
 	s, exec, check, day := sealedStore(t, 3)
@@ -256,4 +295,55 @@ func TestUnfinishedFacts(t *testing.T) {
 	// As if the process had ended after the seal: neither the row nor the word that it is in.
 	exec("ALTER TABLE {db}.fact_seals DELETE WHERE n = (SELECT max(n) FROM {db}.fact_seals) SETTINGS mutations_sync = 1")
 	expect("killed", 1, left, "")
+}
+
+// That a fact is in is noted when the one that was under way beside it fails, and when its own caller leaves right then: else it could be deleted unnoticed.
+func TestFactsThatAreInAreNoted(t *testing.T) {
+	conn, db := fresh(t)
+	begun, fail, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	s := chsink.New(&hooked{Conn: conn, insert: func(sql string) error {
+		if !strings.Contains(sql, ".feedback ") {
+			return nil
+		}
+		close(begun)
+		<-fail
+		return errors.New("no such luck")
+	}}, db, chsink.Options{})
+	day := brokerTime.Truncate(24 * time.Hour)
+	of := func(what string) chsink.Fact {
+		return chsink.Fact{ID: audit.DeriveID(what), Tenant: "acme", Day: day, Event: audit.DeriveID("event", "1"), By: "ann", At: brokerTime}
+	}
+	go func() { failed <- s.Feedback(t.Context(), of("feedback"), nil) }()
+	<-begun
+	if err := s.Review(t.Context(), of("review"), "confirmed", nil); err != nil {
+		t.Fatal(err)
+	}
+	close(fail)
+	if err := <-failed; err == nil {
+		t.Fatal("written")
+	}
+	const reveals = 6
+	for i := range reveals { // each the only one of its writer
+		ctx, leave := context.WithCancel(t.Context())
+		s := chsink.New(&hooked{Conn: conn, sent: func(sql string) {
+			if strings.Contains(sql, ".reveals ") {
+				leave()
+			}
+		}}, db, chsink.Options{})
+		if err := s.Reveal(ctx, of(fmt.Sprint("reveal", i)), true); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, table := range []string{"reviews", "reveals"} {
+		if err := conn.Exec(t.Context(), "ALTER TABLE "+db+"."+table+" DELETE WHERE 1 SETTINGS mutations_sync = 1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := store.New(conn, db).CheckWith(t.Context(), store.CheckOptions{AtRest: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := factFaults(r), fmt.Sprintf("fact_deleted reveals %d, fact_deleted reviews 1", reveals); got != want || r.FactSeals.Unfinished != 1 {
+		t.Errorf("%q, want %q: %+v", got, want, r.FactSeals)
+	}
 }

@@ -74,7 +74,6 @@ func faultOf(r *store.Report, code store.FaultCode) uint64 {
 // Whatever column of an interaction or of its verdict is altered by hand, the check tells.
 func TestEveryColumnIsSealed(t *testing.T) {
 	conn, db := fresh(t)
-	type column struct{ table, name, kind string }
 	var columns []column
 	for _, table := range []string{"interactions", "verdicts"} {
 		rows, err := conn.Query(t.Context(), "SELECT name, type FROM system.columns WHERE database = ? AND table = ? AND NOT is_in_sorting_key AND name != 'version'", db, table)
@@ -99,9 +98,7 @@ func TestEveryColumnIsSealed(t *testing.T) {
 	if r := check(); !r.OK() || r.Seals.Interactions != uint64(len(columns)) || r.Seals.Verdicts != r.Seals.Interactions || r.Seals.Texts != r.Seals.Interactions || r.Seals.Signed != r.Seals.Markers {
 		t.Fatalf("before: %+v %+v", r.Seals, r.Faults)
 	}
-	for i, c := range columns {
-		exec("ALTER TABLE {db}." + c.table + " UPDATE `" + c.name + "` = " + another(c.name, c.kind) + " WHERE event_day = toDate('" + day(i) + "') SETTINGS mutations_sync = 1")
-	}
+	alterEach(exec, columns, func(i int) string { return "event_day = toDate('" + day(i) + "')" })
 	r := check()
 	for i, c := range columns {
 		want := store.FaultInteractionAltered
@@ -114,6 +111,19 @@ func TestEveryColumnIsSealed(t *testing.T) {
 	}
 	if a, v := faultOf(r, store.FaultInteractionAltered), faultOf(r, store.FaultVerdictAltered); a+v < uint64(len(columns)) {
 		t.Errorf("%d and %d altered of %d", a, v, len(columns))
+	}
+}
+
+type column struct{ table, name, kind string }
+
+// alterEach gives each column another value, the i-th in the rows of where(i).
+func alterEach(exec func(q string, args ...any), columns []column, where func(i int) string) {
+	updates := map[string][]string{}
+	for i, c := range columns { // one mutation a table: each reads the table
+		updates[c.table] = append(updates[c.table], fmt.Sprintf("`%s` = if(%s, %s, `%[1]s`)", c.name, where(i), another(c.name, c.kind)))
+	}
+	for table, all := range updates {
+		exec("ALTER TABLE {db}." + table + " UPDATE " + strings.Join(all, ", ") + " WHERE 1 SETTINGS mutations_sync = 1")
 	}
 }
 
@@ -178,6 +188,28 @@ func TestSeals(t *testing.T) {
 			exec("ALTER TABLE {db}.ingest_batches UPDATE `seals.verdict` = arrayMap((x, i) -> if(i = 2, (SELECT any(" + seal.Verdict.SQL(nil) + ") FROM {db}.verdicts WHERE event_day = toDate('" + day(1) +
 				"')), x), `seals.verdict`, arrayEnumerate(`seals.verdict`)) WHERE 1 SETTINGS mutations_sync = 1")
 		}, map[store.FaultCode]uint64{store.FaultSealBroken: 1}},
+		{"rows altered and sealed elsewhere by a marker without a signature", func(_ *testing.T, _ *chsink.Sink, exec func(string, ...any), day func(int) string) {
+			on := " WHERE event_day = toDate('" + day(1) + "')"
+			exec("ALTER TABLE {db}.interactions UPDATE model = 'other'" + on + " SETTINGS mutations_sync = 1")
+			exec("ALTER TABLE {db}.verdicts UPDATE flagged = 0" + on + " SETTINGS mutations_sync = 1")
+			exec("ALTER TABLE {db}.interaction_texts UPDATE text = 'none'" + on + " AND kind = 'response' SETTINGS mutations_sync = 1")
+			exec("INSERT INTO {db}.ingest_batches SELECT * REPLACE (0 AS partition, 0 AS lo, 0 AS hi, 1 AS rows, [(SELECT any(" + seal.Event.SQL(nil) + ") FROM {db}.interactions" + on + ")] AS `seals.event`, [(SELECT any(" +
+				seal.Interaction.SQL(nil) + ") FROM {db}.interactions" + on + ")] AS `seals.interaction`, [(SELECT any(" + seal.Verdict.SQL(nil) + ") FROM {db}.verdicts" + on + ")] AS `seals.verdict`, [(SELECT " +
+				seal.TextsSQL() + " FROM {db}.interaction_texts" + on + " AND " + seal.SealedSQL() + ")] AS `seals.texts`, '' AS signer, '' AS signature) FROM {db}.ingest_batches")
+		}, map[store.FaultCode]uint64{store.FaultInteractionAltered: 1, store.FaultVerdictAltered: 1, store.FaultTextAltered: 1}},
+		{"a range that the log no longer held", func(t *testing.T, s *chsink.Sink, _ func(string, ...any), _ func(int) string) { send(t, s, lost(5, 9)) }, nil},
+		{"an interaction altered and moved into a lost range", func(t *testing.T, s *chsink.Sink, exec func(string, ...any), day func(int) string) {
+			send(t, s, lost(5, 9))
+			exec("ALTER TABLE {db}.interactions UPDATE model = 'other', offset = 7 WHERE event_day = toDate('" + day(1) + "') SETTINGS mutations_sync = 1")
+			exec("ALTER TABLE {db}.verdicts UPDATE flagged = 0 WHERE event_day = toDate('" + day(1) + "') SETTINGS mutations_sync = 1")
+			exec("ALTER TABLE {db}.interaction_texts UPDATE text = 'none' WHERE kind = 'response' AND event_day = toDate('" + day(1) + "') SETTINGS mutations_sync = 1")
+		}, map[store.FaultCode]uint64{store.FaultInteractionAltered: 1, store.FaultVerdictAltered: 1, store.FaultTextAltered: 1}},
+		{"a row added in a lost range", func(t *testing.T, s *chsink.Sink, exec func(string, ...any), day func(int) string) {
+			send(t, s, lost(5, 9))
+			for _, table := range everywhere[:3] {
+				exec("INSERT INTO {db}." + table + " SELECT * REPLACE (toUUID('11111111-2222-4333-8444-555555555555') AS event_id" + map[bool]string{true: ", 7 AS offset"}[table != "verdicts"] + ") FROM {db}." + table + " WHERE event_day = toDate('" + day(1) + "')")
+			}
+		}, map[store.FaultCode]uint64{store.FaultInteractionAdded: 1}},
 		{"seals taken away", func(_ *testing.T, _ *chsink.Sink, exec func(string, ...any), _ func(int) string) {
 			exec("ALTER TABLE {db}.ingest_batches UPDATE signer = '', signature = '' WHERE 1 SETTINGS mutations_sync = 1")
 		}, nil}, // of one marker alone nothing tells that it ever was signed: see TestSealsTakenAway
@@ -205,6 +237,26 @@ func TestSeals(t *testing.T) {
 				t.Errorf("got %v, want %v: %+v", got, tc.want, r.Faults)
 			}
 		})
+	}
+}
+
+// lost is a batch that says of a range that the log no longer held it.
+func lost(lo, hi int64) *sinks.Batch {
+	return &sinks.Batch{Markers: []sinks.Marker{{Topic: "llm.interactions", Partition: 1, Lo: lo, Hi: hi, Skipped: uint32(hi - lo + 1), Generation: 1, Reason: "gap"}}}
+}
+
+// What came to an older program first and again to this one is not compared with the seal of the second time, and counted.
+func TestDeliveredFirstToAnOlderProgram(t *testing.T) {
+	conn, db := fresh(t)
+	s := chsink.New(conn, db, chsink.Options{})
+	send(t, s, batch([]audit.Record{record(1, "one", 0)}))
+	if err := conn.Exec(t.Context(), "ALTER TABLE "+db+".ingest_batches UPDATE seal_version = 0 WHERE 1 SETTINGS mutations_sync = 1"); err != nil {
+		t.Fatal(err)
+	}
+	send(t, s, batch([]audit.Record{record(1, "one", 1), record(2, "two", 2)}))
+	r, err := store.New(conn, db).CheckWith(t.Context(), store.CheckOptions{AtRest: true})
+	if err != nil || !r.OK() || r.Seals.Interactions != 1 || r.Seals.UnsealedInteractions != 1 || r.Seals.SealedElsewhere != 1 {
+		t.Errorf("%v %+v %+v", err, r.Seals, r.Faults)
 	}
 }
 

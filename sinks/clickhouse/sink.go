@@ -126,8 +126,9 @@ type prepared struct {
 	tables []*table
 }
 
-// Send writes the tables one after the other; while one is sent, the next ones are encoded. The
-// marker's rows leave only after everything else was acknowledged.
+// Send writes the tables one after the other; while one is sent, the next ones are encoded, each on a
+// connection of its own where the pool has as many. The marker's rows leave only after everything else
+// was acknowledged.
 func (p *prepared) Send(ctx context.Context) error {
 	if err := p.sink.settle(ctx); err != nil {
 		return err
@@ -135,12 +136,25 @@ func (p *prepared) Send(ctx context.Context) error {
 	if err := p.sink.opt.Classes.Ready(ctx); err != nil {
 		return err
 	}
+	var tables []*table
+	for _, t := range p.tables {
+		if t.rows > 0 {
+			tables = append(tables, t)
+		}
+	}
+	// Each insert holds a connection until its turn comes: taken one by one, those of many callers wait for each other.
+	ahead, release, err := chconn.Reserve(ctx, p.sink.conn, len(tables))
+	if err != nil {
+		return err
+	}
+	defer release()
 	ctx, cancel := context.WithCancel(ctx)
 	var inserts []*opening
-	for _, t := range p.tables {
-		if t.rows == 0 {
-			continue
+	begin := func() {
+		if len(inserts) == len(tables) {
+			return
 		}
+		t := tables[len(inserts)]
 		o := &opening{id: uuid.NewString(), table: t.name, ready: make(chan insert, 1)}
 		inserts = append(inserts, o)
 		go func() { o.ready <- p.sink.open(ctx, o.id, t) }()
@@ -151,10 +165,14 @@ func (p *prepared) Send(ctx context.Context) error {
 			p.sink.abandon(o)
 		}
 	}()
-	for _, o := range inserts {
-		if err := p.sink.finish(ctx, o); err != nil {
-			return chconn.Wrap("sinks/clickhouse: insert into "+o.table, err)
+	for range ahead {
+		begin()
+	}
+	for i := range tables {
+		if err := p.sink.finish(ctx, inserts[i]); err != nil {
+			return chconn.Wrap("sinks/clickhouse: insert into "+tables[i].name, err)
 		}
+		begin()
 	}
 	return nil
 }

@@ -297,6 +297,7 @@ func (res *EncoderResult) tune(e *encoder.Model, m *classifier.Model, adviser *e
 // ask reads all rows at all efforts.
 func ask(e *encoder.Model, m *classifier.Model, adviser *encoder.Model, rd *reader, rows []dataset.Row, stops []encoder.Effort) (said [][]classifier.Said, err error) {
 	p := planOf(&e.Meta, adviser)
+	var first *classifier.Detector // efforts that stop nowhere early read the same
 	for n, f := range p.efforts {
 		// Only whom it asks matters here, and all texts are asked about alike; what it answers does not.
 		f.Short, f.Medium, f.Suspicious = "", "", encoder.Suspicion{}
@@ -307,6 +308,11 @@ func ask(e *encoder.Model, m *classifier.Model, adviser *encoder.Model, rd *read
 			return nil, err
 		}
 		d.Advised(adviser)
+		if first == nil {
+			first = d
+			first.Remember(32 * len(rows))
+		}
+		d.RememberWith(first)
 		of := make([]classifier.Said, len(rows))
 		each(len(rows), func(i int) { of[i] = d.Asked(rd.read(rows[i].Text), audit.Output) })
 		said = append(said, of)
