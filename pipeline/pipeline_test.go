@@ -121,6 +121,7 @@ func TestABatchThatIsOldEnoughDoesNotWaitForTheChunk(t *testing.T) {
 
 func TestACommitLostAfterItsMarkerIsSkippedAndPublishedAgain(t *testing.T) {
 	w := newWorld()
+	w.chunk = 5 // one batch, however slow the machine
 	w.produce(0, values(5)...)
 	w.commitFails = true
 	w.done = func(*world) bool { return false }
