@@ -88,42 +88,18 @@ func (s *sentences) at(end int) uint64 {
 	return 1 << (s.n & 63)
 }
 
-// event is an end of a part, and the part's event before it.
-type event struct{ end, before int32 }
-
-// report notes that parts end here. Calls come in the order of end. A frequent word may be in hundreds of
-// parts, most of which nobody asks about.
-func (w *walk) report(parts []uint32, end int, sentence uint64) {
-	for _, part := range parts {
-		w.in[part] |= sentence
-		before := w.last[part]
-		if before == 0 {
-			w.present = append(w.present, part)
-		}
-		w.events = append(w.events, event{int32(end), before})
-		w.last[part] = int32(len(w.events))
-	}
-}
-
-// endsOf gives where a part ended, ascending.
-func (w *walk) endsOf(part int32) []int32 {
-	if len(w.ends[part]) > 0 || w.last[part] == 0 {
-		return w.ends[part]
-	}
-	ends := w.ends[part]
-	for e := w.last[part]; e != 0; e = w.events[e-1].before {
-		ends = append(ends, w.events[e-1].end)
-	}
-	slices.Reverse(ends)
-	w.ends[part], w.asked = ends, append(w.asked, uint32(part))
-	return ends
-}
-
-// join looks at the chains all of whose parts are in the text.
+// join looks at the chains all of whose parts are in the text. A frequent word may be in hundreds of parts, of which hardly
+// one in twenty is in such a chain: where these end is gathered in a second pass.
 func (w *walk) join(text string) {
 	of := newSentences(text)
 	for _, e := range w.ended[0] {
-		w.report(e.parts, int(e.at), of.at(int(e.at)))
+		sentence := of.at(int(e.at))
+		for _, part := range e.parts {
+			if w.in[part] == 0 {
+				w.present = append(w.present, part)
+			}
+			w.in[part] |= sentence
+		}
 	}
 	for _, part := range w.present {
 		here := w.in[part]
@@ -138,12 +114,46 @@ func (w *walk) join(text string) {
 				i = t.next
 				continue
 			}
-			if third != 0 {
-				w.joinChain(text, t.chain)
+			if third != 0 && w.isIn(&w.s.chains[t.chain]) {
+				w.asked = append(w.asked, t.chain)
 			}
 			i++
 		}
 	}
+	if len(w.asked) == 0 {
+		return
+	}
+	for _, chain := range w.asked {
+		for _, j := range w.s.jointsOf(&w.s.chains[chain]) {
+			w.wanted.add(int(j.part))
+		}
+	}
+	for _, e := range w.ended[0] {
+		for _, part := range e.parts {
+			if w.wanted.has(int(part)) {
+				w.ends[part] = append(w.ends[part], e.at)
+			}
+		}
+	}
+	for _, chain := range w.asked {
+		w.joinChain(text, chain)
+	}
+}
+
+// isIn says whether all parts of a chain are in the text, in one sentence where the chain is within one.
+func (w *walk) isIn(c *chain) bool {
+	where := ^uint64(0)
+	for _, j := range w.s.jointsOf(c) {
+		in := w.in[j.part]
+		if c.within {
+			in &= where
+			where = in
+		}
+		if in == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // joinChain finds the ends of the first part from where the others follow in order and near enough. It
@@ -152,20 +162,9 @@ func (w *walk) joinChain(text string, chain int32) {
 	c := &w.s.chains[chain]
 	joints := w.s.jointsOf(c)
 	n := len(joints) - 1
-	where := ^uint64(0)
-	for i := range joints {
-		in := w.in[joints[i].part]
-		if c.within {
-			in &= where
-			where = in
-		}
-		if in == 0 {
-			return
-		}
-	}
-	good := w.endsOf(joints[n].part)
+	good := w.ends[joints[n].part]
 	for i := n; i > 0 && len(good) > 0; i-- {
-		ends := w.endsOf(joints[i-1].part)
+		ends := w.ends[joints[i-1].part]
 		w.good[i&1] = w.before(text, &joints[i], ends, good, w.good[i&1][:0])
 		good = w.good[i&1]
 	}

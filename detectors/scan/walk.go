@@ -11,12 +11,11 @@ type walk struct {
 	cache   *cache
 	states  [lanes + 1]uint32 // of each lane, by number, and see filter
 	ended   [lanes][]ended    // what the lanes found
-	events  []event           // ends of parts, in the order of the text
-	last    []int32           // by part: its last event, counted from 1; 0: none
 	in      []uint64          // by part: the sentences in which it ended
 	present []uint32          // parts that ended somewhere
-	ends    [][]int32         // by part: where it ended, once somebody asked
-	asked   []uint32          // parts that somebody asked about
+	asked   []int32           // chains all of whose parts did
+	wanted  bitset            // the parts of these
+	ends    [][]int32         // by part that is wanted: where it ended, ascending
 	good    [2][]int32
 	chains  []chainState
 	open    []int32 // chains whose state is not empty
@@ -31,8 +30,8 @@ type walk struct {
 func newWalk(s *Scanner) *walk {
 	return &walk{
 		s:       s,
-		last:    make([]int32, s.program.size),
 		in:      make([]uint64, s.program.size),
+		wanted:  newBitset(s.program.size),
 		ends:    make([][]int32, s.program.size),
 		chains:  make([]chainState, len(s.chains)),
 		hit:     make([]bool, len(s.chainsOf)),
@@ -49,10 +48,13 @@ func (w *walk) reset() {
 		st.starts, st.last = emptied(st.starts), 0
 	}
 	for _, p := range w.present {
-		w.last[p], w.in[p] = 0, 0
+		w.in[p] = 0
 	}
-	for _, p := range w.asked {
-		w.ends[p] = emptied(w.ends[p])
+	if len(w.asked) > 0 {
+		for part := range w.wanted.all() {
+			w.ends[part] = emptied(w.ends[part])
+		}
+		clear(w.wanted)
 	}
 	for i := range w.good {
 		w.good[i] = emptied(w.good[i])
@@ -65,7 +67,7 @@ func (w *walk) reset() {
 		w.ended[i] = emptied(w.ended[i])
 	}
 	w.foreign = false
-	w.present, w.asked, w.events = w.present[:0], w.asked[:0], emptied(w.events)
+	w.present, w.asked = w.present[:0], emptied(w.asked)
 	w.open, w.hits, w.merged, w.cache = w.open[:0], w.hits[:0], emptied(w.merged), nil
 	w.found = emptied(w.found)
 }
