@@ -50,6 +50,7 @@ func (s *session) close(g *group) {
 		return
 	}
 	m := &rememberedIn{remember(g.id, nodes, s.Now()), g.p}
+	m.asked = g.asked || g.past != nil && g.past.asked
 	m.place = s.pasts.PushBack(m)
 	s.pastBytes += m.bytes
 	g.p.past[g.id] = m.past

@@ -40,6 +40,8 @@ type group struct {
 	past  *past // nil unless it was told before
 	calls bool  // that it tells any, once it is closed
 	grows bool  // has parts of an answer on its way
+	asked bool  // has parts of a call whose end is to be told
+	ended bool  // has others, too
 	// When its first and its last part came, by the broker's clock and by ours. Each is compared with its own
 	// clock only: they may differ.
 	begun, last   time.Time
@@ -65,6 +67,8 @@ func (g *group) add(r *sources.Record, at time.Time) bool {
 	copy(value, r.Value)
 	h := held{r.Offset, r.Time, value, bytes.Contains(value, soFarMark), replayed(r.Headers)}
 	g.grows = g.grows || h.soFar
+	asked := bytes.Contains(value, askedMark)
+	g.asked, g.ended = g.asked || asked, g.ended || !asked
 	g.bytes += partCost
 	if n := len(g.parts); n > 0 {
 		was := len(g.parts[n-1].value)
@@ -78,8 +82,9 @@ func (g *group) add(r *sources.Record, at time.Time) bool {
 	return true
 }
 
-// soFarMark stands in each part of an answer on its way. What else has it waits longer and no more.
-var soFarMark = []byte(`"so_far":true`)
+// soFarMark stands in each part of an answer on its way, askedMark in each of a call whose end is to be told. What else has one waits
+// longer and no more.
+var soFarMark, askedMark = []byte(`"so_far":true`), []byte(`"asked":true`)
 
 // fold puts next into h where both tell of the same answer on its way: each tells all of it up to there, so that a stream of an hour
 // would else take the square of its length.
@@ -99,14 +104,6 @@ func (h *held) fold(next *held) bool {
 	}
 	h.value = value
 	return true
-}
-
-// longest is how long the group is open at most.
-func (g *group) longest() time.Duration {
-	if g.grows {
-		return growing
-	}
-	return longest
 }
 
 func (g *group) first() int64 { return g.parts[0].offset }

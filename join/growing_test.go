@@ -106,3 +106,75 @@ func TestLateAnswers(t *testing.T) {
 		}
 	}
 }
+
+// asked is what a guard tells of a call before the model is asked.
+func asked(key string) call.Part {
+	return call.Part{Format: "litellm", Kind: call.Model, Group: key, Key: key, Messages: user("q"), Asked: true}
+}
+
+func end(key, text string) call.Part {
+	p := logged(text)
+	p.Group, p.Key = key, key
+	return p
+}
+
+// A slow call, which a guard tells before and a logger behind it, is one; but the first, as nobody knows then that its end will be told.
+func TestSlowCalls(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		takes time.Duration // the first
+		twice int           // calls told in two events
+	}{{"after a short one", 5 * time.Second, 0}, {"all are slow", 3 * time.Minute, 1}} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.most = 1
+			w.put(tc.takes, asked("first"))
+			w.put(time.Second, end("first", "a"))
+			w.put(4*time.Minute, asked("slow"))
+			w.put(time.Second, end("slow", "b"))
+			w.put(14*time.Minute, asked("slower"))
+			w.put(time.Second, end("slower", "c"))
+			w.join()
+			w.want(map[string]int{"called litellm": 3 + tc.twice, "late dropped": 0, "late told_again": tc.twice, "forced": 0})
+			for key, text := range map[string]string{"slow": "b", "slower": "c"} {
+				if es := w.only("default", key, key); len(es) != 1 || es[0].text() != "user:q → "+text || es[0].Application != "desk" {
+					t.Errorf("%s: %+v", key, es)
+				}
+			}
+		})
+	}
+}
+
+// What is asked and never ends is told: at once where no ends are told at all, else after a quarter of an hour.
+func TestAskedAndNeverEnded(t *testing.T) {
+	for _, tc := range []struct {
+		name          string
+		told, blocked bool // ends are told; the call is stopped on its way
+		least, most   time.Duration
+	}{
+		{"no ends are told", false, false, 30 * time.Second, time.Minute},
+		{"ends are told", true, false, 15 * time.Minute, 16 * time.Minute},
+		{"stopped", true, true, 30 * time.Second, time.Minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			if tc.told {
+				w.put(time.Second, asked("other"))
+				w.put(time.Second, end("other", "a"))
+			}
+			p := asked("left")
+			if tc.blocked {
+				p.Asked, p.Status = false, call.Blocked
+			}
+			w.put(0, p)
+			began := w.now
+			w.join()
+			if took := w.now.Sub(began); took < tc.least || took > tc.most {
+				t.Errorf("told after %v", took)
+			}
+			if es := w.only("default", "left", "left"); len(es) != 1 || es[0].text() != "user:q → " {
+				t.Errorf("%+v", es)
+			}
+		})
+	}
+}

@@ -29,7 +29,7 @@ import (
 // Config is what an operator may set. Start from DefaultConfig.
 type Config struct {
 	// Window is how long a group waits after its last part. Default 30s; 1s..60s. After 60 s it waits no longer, whatever comes;
-	// after 15 minutes where its answer still grows.
+	// after 15 minutes where its answer still grows, or where the model was asked and the tenant's clients tell how such calls end.
 	Window time.Duration
 	// Groups and MemoryBytes bound the groups that wait, of all partitions together. Default 20,000 and 64 MiB.
 	Groups      int
@@ -43,7 +43,8 @@ func DefaultConfig() Config {
 
 const (
 	longest  = time.Minute      // that a group is open
-	growing  = 15 * time.Minute // the same, of a group whose answer is told while it comes
+	growing  = 15 * time.Minute // the same, of a group whose answer is told while it comes, or is awaited
+	awaiting = time.Hour        // that answers are awaited after one came
 	memory   = 10 * time.Minute // that a told group is remembered
 	firstTry = 100 * time.Millisecond
 )

@@ -13,6 +13,7 @@ type past struct {
 	facts [][]byte        // its nodes, as parts
 	told  map[string]said // texts told, by the call's key
 	above map[string]bool // what stands above the told calls
+	asked bool            // it had parts of a call whose end was to be told
 	at    time.Time       // ours, of the telling
 	bytes int64
 	place *list.Element // in session.pasts

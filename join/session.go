@@ -18,6 +18,7 @@ type session struct {
 	bytes     int64 // of open groups
 	pasts     list.List
 	pastBytes int64
+	ended     map[string]time.Time // by tenant: when, by our clock, it was last told how a call ended that was asked before
 	batch     batch
 	committed time.Time // when positions were last moved
 }
@@ -38,7 +39,7 @@ type partition struct {
 
 // serve owns the claims of one generation until it ends.
 func (j *Joiner) serve(ctx context.Context, g sources.Generation) error {
-	s := &session{Joiner: j, g: g, parts: map[int]*partition{}}
+	s := &session{Joiner: j, g: g, parts: map[int]*partition{}, ended: map[string]time.Time{}}
 	defer func() { j.waiting.Store(0); j.waitingBytes.Store(0) }()
 	from, err := j.positions(ctx, g)
 	for part, at := range from {
@@ -112,7 +113,7 @@ func (s *session) add(p *partition, r *sources.Record, at time.Time) {
 		return
 	}
 	g := p.open[id]
-	if g != nil && (r.Time.Sub(g.last) >= s.cfg.Window || r.Time.Sub(g.begun) >= g.longest()) {
+	if g != nil && s.isOver(g, r.Time.Sub(g.last), r.Time.Sub(g.begun)) {
 		s.close(g)
 		g = nil
 	}
@@ -134,6 +135,9 @@ func (s *session) add(p *partition, r *sources.Record, at time.Time) {
 	if !g.add(r, at) {
 		s.Observer.Late("repeated")
 	}
+	if g.ended && (g.asked || g.past != nil && g.past.asked) {
+		s.ended[id.tenant] = at
+	}
 	s.bytes += g.bytes - was
 }
 
@@ -154,6 +158,22 @@ func (s *session) oldest() (found *group) {
 	return found
 }
 
+// isOver tells whether the group has waited long enough: since its last part, and since its first.
+func (s *session) isOver(g *group, last, begun time.Duration) bool {
+	window, most := s.cfg.Window, longest
+	// Where nobody tells how calls end, as where a guard alone is asked, nothing is to be waited for.
+	if came, ok := s.ended[g.id.tenant]; g.asked && ok && s.Now().Sub(came) < awaiting {
+		most = growing
+		if !g.ended {
+			window = growing
+		}
+	}
+	if g.grows {
+		most = growing
+	}
+	return last >= window || begun >= most
+}
+
 // sweep closes the groups whose time is over: by the broker's clock, as the log goes on; by ours once the log has
 // nothing more. A log that is read late closes nothing early by that.
 func (s *session) sweep(p *partition, f fetched) {
@@ -164,8 +184,7 @@ func (s *session) sweep(p *partition, f fetched) {
 	caughtUp := f.Next >= f.End
 	for e := p.order.Front(); e != nil; e = e.Next() {
 		g := e.Value.(*group)
-		over := p.clock.Sub(g.last) >= s.cfg.Window || p.clock.Sub(g.begun) >= g.longest() ||
-			caughtUp && (f.asked.Sub(g.lastAt) >= s.cfg.Window || f.asked.Sub(g.began) >= g.longest())
+		over := s.isOver(g, p.clock.Sub(g.last), p.clock.Sub(g.begun)) || caughtUp && s.isOver(g, f.asked.Sub(g.lastAt), f.asked.Sub(g.began))
 		if over && p.open[g.id] == g {
 			s.close(g)
 		}

@@ -65,6 +65,8 @@ type Part struct {
 	// SoFar says that the answers may not be all of it: they were seen while they came. Of two such the longer holds, and
 	// what is not so far holds above both.
 	SoFar bool `json:"so_far,omitempty"`
+	// Asked says that the model is being asked: how the call ends is still to be told.
+	Asked bool `json:"asked,omitempty"`
 	// Ends says that the part tells the end of a call whose own part has no answer: beside it, under the same parent, with the same messages.
 	// Where there is none, it is a call.
 	Ends bool `json:"ends,omitempty"`

@@ -123,7 +123,7 @@ func TestAnswersSoFar(t *testing.T) {
 		}
 		return p
 	}
-	asked := call.Part{Kind: call.Model, Group: "g", Key: "g", Messages: []call.Message{call.Text("user", "hello")}}
+	asked := call.Part{Kind: call.Model, Group: "g", Key: "g", Messages: []call.Message{call.Text("user", "hello")}, Asked: true}
 	for _, tc := range []struct {
 		name         string
 		parts        []call.Part
@@ -139,8 +139,8 @@ func TestAnswersSoFar(t *testing.T) {
 				got = call.Merge(got, tc.parts[(from+i)%len(tc.parts)])
 			}
 			in := decode(t, got, "acme")
-			if in.Response != tc.want || in.Prompt != "hello" || in.Status != tc.status {
-				t.Errorf("%s from %d: %q, %q, %s", tc.name, from, in.Prompt, in.Response, in.Status)
+			if in.Response != tc.want || in.Prompt != "hello" || in.Status != tc.status || got.Asked {
+				t.Errorf("%s from %d: %q, %q, %s, asked %v", tc.name, from, in.Prompt, in.Response, in.Status, got.Asked)
 			}
 		}
 	}

@@ -37,6 +37,7 @@ func Merge(a, b Part) Part {
 		a.Unread = b.Unread
 	}
 	a.Done = a.Done || b.Done
+	a.Asked = a.Asked && b.Asked
 	if a.Kind != Model && b.Kind == Model {
 		a.Kind = Model
 	}

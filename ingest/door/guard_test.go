@@ -690,6 +690,10 @@ func TestLiteLLM(t *testing.T) {
 			if k.flush(t); (w.Code == 200) != (len(k.parts) == 1) {
 				t.Errorf("%d parts", len(k.parts))
 			}
+			asked := strings.Contains(tc.body, `"input_type":"request"`) && !strings.Contains(tc.want, "BLOCKED") // what passed reaches the model
+			if len(k.parts) == 1 && k.parts[0].Asked != asked {
+				t.Errorf("asked %v", k.parts[0].Asked)
+			}
 		})
 	}
 }

@@ -104,6 +104,7 @@ func (s *server) liteLLM(w http.ResponseWriter, r *http.Request, body []byte) *f
 	if answer.Action == liteLLMBlocked {
 		p.Status = call.Blocked
 	}
+	p.Asked = req.Type == "request" && answer.Action != liteLLMBlocked && f == nil
 	if err := s.Inline.Parts.Put(fitting(p, s.Limits.Message)); err != nil && !s.Inline.FailOpen && f == nil {
 		s.decided("litellm", "failed", began)
 		return notServed(audit.E("litellm", audit.KindUnavailable, err), nil)
