@@ -8,7 +8,8 @@
 # the encoder that ships says of the same texts: detectors/classifier/model.bin. A quarter of an hour. The encoder has to be calibrated with it
 # then: "encoder", or, with the weights and early exits that it has, "calibrate".
 # With the argument "further" and files of new texts the encoder that ships learns from these, too, between two whole runs, and is calibrated
-# anew; WAS is the share of its former weights in the end. Forty minutes without AMX. A classifier or teacher is not needed.
+# anew; WAS is the share of its former weights in the end, TOGETHER names files that are learnt whole, but not sentence by sentence. Forty minutes
+# without AMX. A classifier or teacher is not needed.
 # With the argument "others" it trains the encoder of other languages than English and has it calibrated with the classifier that is there:
 # detectors/classifier/encoder/others.bin, and after it that of English, which asks it for advice. An hour and three quarters without AMX; Maven fetches
 # ordinary text. "calibrate-others" calibrates both anew. "further-others" takes the one that ships through ITEMS (130000) of all items once more,
@@ -72,8 +73,8 @@ if [ "${1:-}" = encoder ] || [ "${1:-}" = further ]; then
   if [ "$1" = encoder ]; then
     python student.py "${learn[@]}" --ordinary "$ordinary" --teacher "$out/teacher.npz" --labels "$out/labels.jsonl"
   else
-    python further.py "${learn[@]}" --ordinary "$ordinary" ${WAS:+--was "$WAS"} --new "${@:2}"
-    more=", and from version $(version "$encoder") taken further with ${*:2} (tools/train/further.py)"
+    python further.py "${learn[@]}" --ordinary "$ordinary" ${WAS:+--was "$WAS"} ${TOGETHER:+--together $TOGETHER} --new "${@:2}"
+    more=", and from version $(version "$encoder") taken further with ${*:2}${TOGETHER:+ $TOGETHER} (tools/train/further.py)"
   fi
   python export.py "$out/student.npz" --trained "$more" --out "$out/encoder.bin" --golden detectors/classifier/encoder/testdata
   calibrate "$out/encoder.bin"
