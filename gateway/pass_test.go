@@ -27,20 +27,12 @@ func TestSoundsPassAtOnce(t *testing.T) {
 		"behind a text":   {[]string{chunks("All is well.")[0], sound(10), sound(11)}, 2},
 		"one that is big": {[]string{sound(together)}, 1},
 		"pictures":        {[]string{picture, picture}, 1},
-		"and a comment":   {[]string{sound(10), ""}, 2},
+		"and a comment":   {[]string{sound(10), ":"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := make(chan struct{})
 			s := start(t, newProvider(t, func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				for _, c := range tc.first {
-					if c == "" {
-						_, _ = io.WriteString(w, ": still there\n\n")
-					} else {
-						_, _ = io.WriteString(w, "data: "+c+"\n\n")
-					}
-					w.(http.Flusher).Flush()
-				}
+				tell(w, tc.first)
 				select {
 				case <-seen:
 				case <-r.Context().Done():
@@ -123,15 +115,7 @@ func TestLastChunkWithText(t *testing.T) {
 			t.Errorf("%s: what waits is %.80q", name, e)
 		}
 		s := start(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			for _, e := range tc.events {
-				if e == ":" {
-					_, _ = io.WriteString(w, ": still there\n\n")
-				} else {
-					_, _ = io.WriteString(w, "data: "+e+"\n\n")
-				}
-				w.(http.Flusher).Flush()
-			}
+			tell(w, tc.events)
 		}).URL, nil)
 		body := prompt("Who?", `,"stream":true`)
 		if tc.path == PathResponses {
@@ -194,5 +178,18 @@ func TestOfficialClientLastChunk(t *testing.T) {
 	}
 	if stream.Err() != nil || acc.Choices[0].Message.Content != biased || action != "warn" {
 		t.Errorf("%q %+v %v", action, acc, stream.Err())
+	}
+}
+
+// tell begins a stream with these events, one by one; ":" is a comment.
+func tell(w http.ResponseWriter, events []string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		if e == ":" {
+			_, _ = io.WriteString(w, ": still there\n\n")
+		} else {
+			_, _ = io.WriteString(w, "data: "+e+"\n\n")
+		}
+		w.(http.Flusher).Flush()
 	}
 }

@@ -161,17 +161,20 @@ func (s *session) oldest() (found *group) {
 // isOver tells whether the group has waited long enough: since its last part, and since its first.
 func (s *session) isOver(g *group, last, begun time.Duration) bool {
 	window, most := s.cfg.Window, longest
-	// Where nobody tells how calls end, as where a guard alone is asked, nothing is to be waited for.
-	if came, ok := s.ended[g.id.tenant]; g.asked && ok && s.Now().Sub(came) < awaiting {
+	awaited := g.asked && s.tellsEnds(g.id.tenant)
+	if awaited || g.grows {
 		most = growing
-		if !g.ended {
-			window = growing
-		}
 	}
-	if g.grows {
-		most = growing
+	if awaited && !g.ended {
+		window = growing
 	}
 	return last >= window || begun >= most
+}
+
+// tellsEnds says whether it was told lately how a tenant's calls end. Where nobody does, as where a guard alone is asked, nothing is to be waited for.
+func (s *session) tellsEnds(tenant string) bool {
+	came, ok := s.ended[tenant]
+	return ok && s.Now().Sub(came) < awaiting
 }
 
 // sweep closes the groups whose time is over: by the broker's clock, as the log goes on; by ours once the log has

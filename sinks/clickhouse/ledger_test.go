@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
 	"github.com/evenhand/evenhand/internal/seal"
@@ -185,16 +187,16 @@ func TestFactSeals(t *testing.T) {
 	}
 }
 
-// Facts side by side share rows of seals, of one writer and of several; a later writer tells when the end of an earlier one is taken away.
-func TestFactSealsSideBySide(t *testing.T) {
-	conn, db := fresh(t)
+// withKey makes a key to sign seals with, and what checks a store with it.
+func withKey(t *testing.T, conn driver.Conn, db string) (*seal.Key, func() *store.Report) {
+	t.Helper()
 	key, err := seal.MakeKey(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	public := seal.Public{}
 	public.Add(key.Public())
-	check := func() *store.Report {
+	return key, func() *store.Report {
 		t.Helper()
 		r, err := store.New(conn, db).CheckWith(t.Context(), store.CheckOptions{Keys: public, AtRest: true})
 		if err != nil {
@@ -202,6 +204,12 @@ func TestFactSealsSideBySide(t *testing.T) {
 		}
 		return r
 	}
+}
+
+// Facts side by side share rows of seals, of one writer and of several; a later writer tells when the end of an earlier one is taken away.
+func TestFactSealsSideBySide(t *testing.T) {
+	conn, db := fresh(t)
+	key, check := withKey(t, conn, db)
 	sinks := []*chsink.Sink{chsink.New(conn, db, chsink.Options{Seal: key}), chsink.New(conn, db, chsink.Options{Seal: key})}
 	var all sync.WaitGroup
 	for i := range 24 {

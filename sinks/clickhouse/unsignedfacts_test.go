@@ -18,20 +18,7 @@ import (
 // Seals without a signature vouch for what is from before there was one, or from the day of the upgrade, and for nothing that is made up later.
 func TestUnsignedFactSeals(t *testing.T) {
 	conn, db := fresh(t)
-	key, err := seal.MakeKey(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	public := seal.Public{}
-	public.Add(key.Public())
-	check := func() *store.Report {
-		t.Helper()
-		r, err := store.New(conn, db).CheckWith(t.Context(), store.CheckOptions{Keys: public, AtRest: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
+	key, check := withKey(t, conn, db)
 	exec := func(sql string) {
 		t.Helper()
 		if err := conn.Exec(t.Context(), strings.ReplaceAll(sql, "{db}", db)); err != nil {
