@@ -49,6 +49,8 @@ def main():
     others = [make.items[i] for i in np.sort(make.rng.permutation(len(make.items))[: a.others])]
     make.items = []
     for files, apart in ((a.new, True), (a.together, False)):
+        if not files:
+            continue
         texts, target, weight, _ = data.build(data.read(files), lexicon, a.seed)
         for _ in range(TIMES):
             make.labelled(texts, target, weight)
