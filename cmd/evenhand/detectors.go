@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors"
@@ -20,6 +21,9 @@ import (
 
 // graded makes an analyzer that also says how sure the learned detectors are.
 func graded(p *detectors.Policy) { p.Grades = true }
+
+// patient makes an analyzer for texts that nobody waits for one by one: a busy machine shall not decide what is found.
+func patient(p *detectors.Policy) { p.DetectTimeout = 30 * min(p.DetectTimeout, time.Hour) }
 
 // encoderAnswers counts what the encoders of an analyzer's classifier have answered.
 func encoderAnswers(a *detectors.Analyzer) (all []obs.Answers) {

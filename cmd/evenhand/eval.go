@@ -191,7 +191,7 @@ func (cmd *evalCmd) judge(ctx context.Context, c *cli, rows []dataset.Row, misse
 	if err != nil {
 		return nil, err
 	}
-	a, err := newAnalyzer(s)
+	a, err := newAnalyzer(s, patient)
 	if err != nil {
 		return nil, err
 	}

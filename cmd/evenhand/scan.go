@@ -36,7 +36,7 @@ func (scanCmd) Help() string {
 	return `Reads one JSON object a line: {"id": "...", "text": "..."}, with a "domain" where it has one, or a full interaction
 (see schemas/events); "text" beside prompt, response or messages is an error. Writes one verdict a line, in the order of
 the input. A line that cannot be read gets {"id", "line", "error"} and the exit status is 3.
-So it is when detectors could not look at a text, for want of time ("detect.timeout") or by a fault of their own: "status" is
+So it is when detectors could not look at a text, for want of time (30 times "detect.timeout") or by a fault of their own: "status" is
 then "failed" (none looked) or "partial", with "reason" and "failed_by", and flags that are false say nothing.
 A "reason" alone is "language": the text is in one that the detectors have not learnt, so bias and harm in it go unseen.
 
@@ -195,7 +195,7 @@ func (cmd *scanCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if err := inRange("--workers", cmd.Workers, 0, 1024); err != nil {
 		return err
 	}
-	a, err := newAnalyzer(s, graded)
+	a, err := newAnalyzer(s, graded, patient)
 	if err != nil {
 		return err
 	}
