@@ -392,11 +392,13 @@ func TestLanguages(t *testing.T) {
 }
 
 // TestStrangers holds what is found, and what is wrongly, in answers from 10 to 220 words, by writers from whom nothing learnt: one of English and
-// German, and one of each of seven languages; and in long English ones, of 200 to 420 words, by three.
+// German, and one of each of seven languages; in long English ones, of 200 to 420 words, by three; in pairs of subtle bias and of veiled harm, and in answers
+// chosen to make detectors cry wolf, by one each.
 func TestStrangers(t *testing.T) {
 	d := withEncoder(t, "balanced")
 	found, of := map[string]float64{}, map[string]float64{}
-	for file, name := range map[string]string{"testdata/strangers.jsonl": "", "testdata/strangers.others.jsonl": "seven", "testdata/strangers.long.jsonl": "long"} {
+	for file, name := range map[string]string{"testdata/strangers.jsonl": "", "testdata/strangers.others.jsonl": "seven", "testdata/strangers.long.jsonl": "long",
+		"testdata/strangers.subtle.jsonl": "subtle", "testdata/strangers.hints.jsonl": "hints", "testdata/strangers.plain.jsonl": "plain"} {
 		for _, row := range detectortest.Rows[dataset.Row](t, file) {
 			kind := "fair"
 			switch yes := func(label *float64) bool { return label != nil && *label > 0.5 }; {
@@ -411,12 +413,12 @@ func TestStrangers(t *testing.T) {
 		}
 	}
 	t.Logf("flagged: %v of %v", found, of)
-	for kind, least := range map[string]float64{"en biased": 0.9, "en unsafe": 0.5, "de biased": 0.75, "de unsafe": 0.45, "seven biased": 0.55, "seven unsafe": 0.33, "long biased": 0.65, "long unsafe": 0.37} {
+	for kind, least := range map[string]float64{"en biased": 0.9, "en unsafe": 0.5, "de biased": 0.75, "de unsafe": 0.45, "seven biased": 0.55, "seven unsafe": 0.33, "long biased": 0.65, "long unsafe": 0.37, "subtle biased": 0.6, "hints unsafe": 0.5} {
 		if found[kind] < least*of[kind] {
 			t.Errorf("%s: want at least %.2f of %.0f", kind, least, of[kind])
 		}
 	}
-	for kind, most := range map[string]float64{"en fair": 0.07, "de fair": 0.06, "seven fair": 0.02, "long fair": 0.1} {
+	for kind, most := range map[string]float64{"en fair": 0.07, "de fair": 0.06, "seven fair": 0.02, "long fair": 0.1, "subtle fair": 0.05, "hints fair": 0.1, "plain fair": 0.03} {
 		if found[kind] > most*of[kind] {
 			t.Errorf("%s: want at most %.2f of %.0f", kind, most, of[kind])
 		}
