@@ -51,6 +51,9 @@ One object a line:
 Only the text is a must. A label is from 0 to 1, and one that is not there is unknown: the row counts for no task that needs it. --task bias reads label.bias,
 toxicity label.toxic, unsafe label.unsafe, a safety category label.unsafe and meta.category.
 
+A text that detectors could not look at, for want of time (30 times "detect.timeout") or by a fault of their own, or that --predictions says nothing of, stands in
+no figure: "unanswered" counts them, and the exit status is 3.
+
 Examples:
   evenhand eval detectors/classifier/data
   evenhand eval mine.jsonl --split all --by rules,classifier --html eval.html
@@ -95,7 +98,18 @@ func (cmd *evalCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if err := errors.Join(err, misses.close()); err != nil {
 		return err
 	}
-	return cmd.write(std.out, reports)
+	if err := cmd.write(std.out, reports); err != nil {
+		return err
+	}
+	if unanswered := slices.MaxFunc(reports, func(a, b *eval.Report) int { return cmp.Compare(a.Unanswered, b.Unanswered) }).Unanswered; unanswered > 0 {
+		what := count(unanswered, "text") + ` could not be examined by all detectors, for want of time (30 times "detect.timeout") or by a fault of their own`
+		if cmd.Predictions != "" {
+			what = fmt.Sprintf("%s has no answer of a whole analysis for %s", cmd.Predictions, count(unanswered, "text"))
+		}
+		fmt.Fprintf(std.err, "evenhand: %s; no figure holds them\n", what)
+		return exitCode(3)
+	}
+	return nil
 }
 
 // reports judges who or what is asked for.
@@ -197,12 +211,12 @@ func (cmd *evalCmd) judge(ctx context.Context, c *cli, rows []dataset.Row, misse
 	}
 	j := answerer{analyzer: a, classifier: d, task: cmd.Task}
 	for _, by := range cmd.By {
-		ask, ok := map[string]func(context.Context, string) eval.Answer{"rules": j.rules, "classifier": j.learned, "all": j.all, "terms": j.terms}[by]
+		ask, ok := map[string]func(context.Context, string) (eval.Answer, bool){"rules": j.rules, "classifier": j.learned, "all": j.all, "terms": j.terms}[by]
 		if !ok {
 			return nil, &settingsError{fmt.Errorf("--by: %q is not one of rules, classifier, all, terms", by)}
 		}
-		score := func(text string) eval.Answer { return ask(ctx, text) }
-		reports = append(reports, eval.Evaluate(rows, func(r *dataset.Row) (eval.Answer, bool) { return score(r.Text), true }, score,
+		score := func(text string) (eval.Answer, bool) { return ask(ctx, text) }
+		reports = append(reports, eval.Evaluate(rows, func(r *dataset.Row) (eval.Answer, bool) { return score(r.Text) }, score,
 			eval.Options{Task: cmd.Task, By: by, Model: d.Info().Version, Swaps: cmd.Swaps, Miss: misses.of(by)}))
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -231,17 +245,21 @@ func (j *answerer) about(kind string) bool {
 }
 
 // rules answers by all detectors that are not learned: the sum of the response's findings, capped at 1.
-func (j *answerer) rules(ctx context.Context, text string) eval.Answer {
+func (j *answerer) rules(ctx context.Context, text string) (eval.Answer, bool) {
 	return j.found(ctx, text, func(f *audit.Finding) bool { return !strings.HasPrefix(f.Rule, classifier.ID+".") })
 }
 
 // terms answers by the list of phrases alone.
-func (j *answerer) terms(ctx context.Context, text string) eval.Answer {
+func (j *answerer) terms(ctx context.Context, text string) (eval.Answer, bool) {
 	return j.found(ctx, text, func(f *audit.Finding) bool { return strings.HasPrefix(f.Kind, "terms.") })
 }
 
-func (j *answerer) found(ctx context.Context, text string, by func(*audit.Finding) bool) (out eval.Answer) {
+// found answers by some findings of a verdict; a text that not all detectors could examine has no answer.
+func (j *answerer) found(ctx context.Context, text string, by func(*audit.Finding) bool) (out eval.Answer, ok bool) {
 	v := j.analyzer.Analyze(ctx, &audit.Interaction{Domain: audit.General, Response: text})
+	if unexamined(v.Status) {
+		return out, false
+	}
 	var sum audit.Score
 	for i := range v.Findings {
 		f := &v.Findings[i]
@@ -258,10 +276,10 @@ func (j *answerer) found(ctx context.Context, text string, by func(*audit.Findin
 		}
 	}
 	out.Score = sum.Capped().Float()
-	return out
+	return out, true
 }
 
-func (j *answerer) learned(_ context.Context, text string) (out eval.Answer) {
+func (j *answerer) learned(_ context.Context, text string) (out eval.Answer, ok bool) {
 	s := j.classifier.Scores(j.analyzer.Prepare(&audit.Interaction{Domain: audit.General, Response: text}), audit.Output)
 	for _, h := range classifier.Heads() {
 		if h.String() == j.task || j.task == eval.Unsafe && h > classifier.Toxicity {
@@ -270,17 +288,21 @@ func (j *answerer) learned(_ context.Context, text string) (out eval.Answer) {
 		}
 	}
 	out.Grounds = s.Grounds
-	return out
+	return out, true
 }
 
 // all answers as a verdict does: either suffices. The score is that of two independent witnesses.
-func (j *answerer) all(ctx context.Context, text string) eval.Answer {
-	r, l := j.rules(ctx, text), j.learned(ctx, text)
+func (j *answerer) all(ctx context.Context, text string) (eval.Answer, bool) {
+	r, ok := j.rules(ctx, text)
+	if !ok {
+		return r, false
+	}
+	l, _ := j.learned(ctx, text)
 	out := eval.Answer{Score: 1 - (1-r.Score)*(1-l.Score), Flagged: r.Flagged || l.Flagged, Grounds: r.Grounds, Found: r.Found}
 	if !r.Flagged {
 		out.Grounds = l.Grounds
 	}
-	return out
+	return out, true
 }
 
 // scanKeys are the keys of scan's scores and flags that answer a task.
@@ -305,8 +327,13 @@ func readPredictions(path, task string, at float64) (map[string]eval.Answer, err
 			Flag   *bool              `json:"flag"`
 			Scores map[string]float64 `json:"scores"` // of scan, whose score and flag are those of all tasks
 			Flags  map[string]bool    `json:"flags"`
+			Status audit.Status       `json:"status"` // of scan, when the analysis is not done
 		}
-		if json.Unmarshal(s.Bytes(), &p) != nil || p.ID == "" || p.Score == nil {
+		err := json.Unmarshal(s.Bytes(), &p)
+		if err == nil && p.ID != "" && unexamined(p.Status) {
+			continue
+		}
+		if err != nil || p.ID == "" || p.Score == nil {
 			return nil, &settingsError{fmt.Errorf("--predictions line %d: want {\"id\":\"…\",\"score\":0.5}", line)}
 		}
 		if p.Scores != nil && p.Flags != nil {

@@ -44,5 +44,18 @@ func TestEvalOfPredictions(t *testing.T) {
 	if r := command(t, "", "eval", wrong, "--predictions", said); r.code == 0 || !strings.Contains(r.err, "wrong line 2: label.bais: is unknown; want label.bias") {
 		t.Errorf("%+v", r)
 	}
+	command(t, "", "eval", rows, "--predictions", scanned, "--json").says(t, 0, `"unanswered": 0`, "")
+	part := file("part.jsonl", `{"id":"a","status":"failed","reason":"timeout","score":0,"scores":{"bias":0},"flags":{"bias":false}}
+{"id":"b","score":0.2}
+`)
+	command(t, "", "eval", rows, "--predictions", part, "--json").says(t, 3, `"unanswered": 1`, part+" has no answer of a whole analysis for 1 text; no figure holds them")
 	command(t, "", "eval", "--help").says(t, 0, `"label": {"bias": 1, "toxic": 0, "unsafe": 0}`, "")
+}
+
+// A text that detectors had no time for is not one in which nothing was found.
+func TestEvalTellsWhatWasNotExamined(t *testing.T) {
+	rows := filepath.Join(t.TempDir(), "rows.jsonl")
+	write(t, rows, `{"text":"Women are too emotional to lead.","label":{"bias":1}}`+"\n"+`{"text":"Fine.","label":{"bias":0}}`+"\n")
+	r := command(t, "", "eval", rows, "--by", "rules", "--set", "detect.timeout=1ns")
+	r.says(t, 3, "bias by rules: 0 texts, 0 with it\n2 more had no answer and stand in no figure\n", `2 texts could not be examined by all detectors, for want of time (30 times "detect.timeout") or by a fault of their own; no figure holds them`)
 }

@@ -329,13 +329,16 @@ func (sc *scanner) scan(ctx context.Context, j *scanJob) {
 		return
 	}
 	v := sc.analyzer.Analyze(ctx, in)
-	j.half = v.Status == audit.Failed || v.Status == audit.Partial
+	j.half = unexamined(v.Status)
 	out := verdictLine(id, in, v, sc.analyzer.Advice)
 	if j.flag = out.Flag; len(sc.flags) > 0 {
 		j.flag = out.Flags.any(sc.flags)
 	}
 	_ = enc.Encode(out)
 }
+
+// unexamined says that detectors, some or all, could not look at the text.
+func unexamined(s audit.Status) bool { return s == audit.Failed || s == audit.Partial }
 
 // read takes the short form {"id","text","domain"} or a full interaction.
 func (sc *scanner) read(line []byte) (id string, in *audit.Interaction, why string) {

@@ -28,8 +28,8 @@ type Answer struct {
 	Found   []string       // rules, nil when the answerer tells none
 }
 
-// Scorer answers for a text.
-type Scorer func(text string) Answer
+// Scorer answers for a text; ok is false when it has no answer: nobody examined the text.
+type Scorer func(text string) (a Answer, ok bool)
 
 // Unsafe is the task of any safety category; the other tasks are the names of heads.
 const Unsafe = "unsafe"
@@ -105,6 +105,7 @@ type Report struct {
 	Task        string       `json:"task"`
 	By          string       `json:"by"`
 	Model       string       `json:"model,omitempty"`
+	Unanswered  int          `json:"unanswered"` // texts of known truth without an answer: they count in no figure
 	Overall     Figures      `json:"overall"`
 	Ordinary    Figures      `json:"ordinary"` // sources of text in which nothing should be found
 	Grounds     []Figures    `json:"grounds"`
@@ -131,7 +132,7 @@ type Options struct {
 	Miss func(row *dataset.Row, a Answer, truth bool)
 }
 
-// Evaluate asks for an answer to every row whose truth is known. Rows without one are passed over.
+// Evaluate asks for an answer to every row whose truth is known. Rows without an answer are counted and stand in no figure.
 func Evaluate(rows []dataset.Row, score func(row *dataset.Row) (Answer, bool), swapped Scorer, o Options) *Report {
 	r := &Report{Task: o.Task, By: o.By, Model: o.Model}
 	var js []judged
@@ -145,6 +146,7 @@ func Evaluate(rows []dataset.Row, score func(row *dataset.Row) (Answer, bool), s
 		}
 		a, ok := score(row)
 		if !ok {
+			r.Unanswered++
 			continue
 		}
 		js = append(js, judged{row, a, truth})
@@ -162,7 +164,10 @@ func Evaluate(rows []dataset.Row, score func(row *dataset.Row) (Answer, bool), s
 			if !ok {
 				break
 			}
-			b := swapped(other)
+			b, ok := swapped(other)
+			if !ok {
+				continue
+			}
 			changes = append(changes, math.Abs(b.Score-a.Score))
 			if b.Flagged != a.Flagged {
 				flips++

@@ -34,9 +34,9 @@ func TestEvaluate(t *testing.T) {
 		"3": {0.7, true, []audit.Ground{audit.Sex}, nil}, "4": {0.1, false, nil, nil}, "5": {1, true, nil, nil},
 	}
 	// A scorer that minds who it is about: the score is the share of the letter e.
-	swapped := func(text string) Answer {
+	swapped := func(text string) (Answer, bool) {
 		s := float64(strings.Count(text, "e")) / float64(len(text))
-		return Answer{Score: s, Flagged: s > 0.1}
+		return Answer{Score: s, Flagged: s > 0.1}, true
 	}
 	r := Evaluate(rows(t, data), func(row *dataset.Row) (Answer, bool) { a, ok := scores[row.ID]; return a, ok }, swapped, Options{Task: "bias", By: "made", Swaps: 3})
 	var b strings.Builder
@@ -63,6 +63,9 @@ made tp 2 fp 1 tn 0 fn 0 recall 1.000 fpr 1.000 auroc 1.000 ground 0.500
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
+	if r.Unanswered != 1 { // the fifth says nothing of the task
+		t.Errorf("unanswered %d", r.Unanswered)
+	}
 	if r.Swap.N != 9 || !(r.Swap.Mean > 0.3) {
 		t.Errorf("%+v", r.Swap)
 	}
@@ -74,10 +77,10 @@ made tp 2 fp 1 tn 0 fn 0 recall 1.000 fpr 1.000 auroc 1.000 ground 0.500
 	if err := HTML(&page, "a <b>", []*Report{r}); err != nil {
 		t.Fatal(err)
 	}
-	if p := page.String(); strings.Count(p, "<svg") != 5 || strings.Contains(p, "http") || strings.Contains(p, "a <b>") || strings.Contains(p, "NaN") {
+	if p := page.String(); strings.Count(p, "<svg") != 5 || !strings.Contains(p, "1 texts had no answer") || strings.Contains(p, "http") || strings.Contains(p, "a <b>") || strings.Contains(p, "NaN") {
 		t.Error(p)
 	}
-	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "capability_denial") {
+	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "capability_denial") || !strings.Contains(b.String(), "\n1 more had no answer and stand in no figure\n") {
 		t.Error(err, b.String())
 	}
 }

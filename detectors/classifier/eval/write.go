@@ -19,6 +19,9 @@ var page string
 // Text writes the report as tables for a terminal.
 func (r *Report) Text(w io.Writer) error {
 	fmt.Fprintf(w, "%s by %s: %d texts, %d with it\n", r.Task, r.By, r.Overall.TP+r.Overall.FP+r.Overall.TN+r.Overall.FN, r.Overall.TP+r.Overall.FN)
+	if r.Unanswered > 0 {
+		fmt.Fprintf(w, "%d more had no answer and stand in no figure\n", r.Unanswered)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	const head = "\twith\twithout\trecall\tFPR\t≤\tprecision\tF1\tAUROC\tAP\tECE\trecall at FPR .03\tground right\n"
 	row := func(name string, f Figures) {

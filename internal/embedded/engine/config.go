@@ -37,6 +37,7 @@ type layout struct{ dir string }
 func (l layout) lock() string         { return filepath.Join(l.dir, "lock") }
 func (l layout) data() string         { return filepath.Join(l.dir, "data") }
 func (l layout) backups() string      { return filepath.Join(l.dir, "backups") }
+func (l layout) systemLogs() string   { return filepath.Join(l.data(), "data", "system") }
 func (l layout) functions() string    { return filepath.Join(l.data(), "user_defined") }
 func (l layout) log() string          { return filepath.Join(l.dir, "log", "engine.log") }
 func (l layout) errorLog() string     { return filepath.Join(l.dir, "log", "engine.err.log") }

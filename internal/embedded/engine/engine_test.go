@@ -60,6 +60,17 @@ func TestRestartOverExistingData(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// Its own log, too, is written before and after.
+	logs := func() {
+		t.Helper()
+		conn := enginetest.Conn(t, e.Config(engine.Writer))
+		mustExec(t, conn.Exec, "CREATE OR REPLACE TABLE slow ENGINE = Memory AS SELECT sleep(0.06)")
+		mustExec(t, conn.Exec, "SYSTEM FLUSH LOGS")
+		if got := count(t, e.Config(engine.Writer), "system.query_log"); got == 0 {
+			t.Error("query_log is empty")
+		}
+	}
+	logs()
 	at, err := engine.Running(dir, engine.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -89,6 +100,7 @@ func TestRestartOverExistingData(t *testing.T) {
 	if got := count(t, e.Config(engine.Writer), "kept"); got != 1000 {
 		t.Errorf("%d rows after the restart, want 1000", got)
 	}
+	logs()
 	for _, f := range []string{"config.xml", "users.xml", "ports.json", "lock", "evenhand.password", "reader.password", "grafana.password"} {
 		if info, err := os.Stat(filepath.Join(dir, f)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v %v, want mode 0600", f, info, err)

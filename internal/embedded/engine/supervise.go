@@ -207,6 +207,10 @@ func (e *Engine) spawn(p ports, held *os.File) (*child, error) {
 	c.cmd.ExtraFiles = []*os.File{held} // the folder stays locked while the child lives
 	c.cmd.SysProcAttr = childAttr()
 	c.cmd.WaitDelay = time.Second
+	// The engine forgets the tables of its logs when it ends, keeps their files, and then cannot make the tables again.
+	if err := os.RemoveAll(e.files.systemLogs()); err != nil {
+		return nil, err
+	}
 	stdin, err := c.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
