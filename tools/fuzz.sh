@@ -6,20 +6,22 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-30s}
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+log=$scratch/log
+cache=$(go env GOCACHE)/fuzz
 
-fuzz() { # PACKAGE TARGET
-  go test -run='^$' -fuzz="^$2\$" -fuzztime="$time" "$1" </dev/null 2>&1 | tee "$log"
+fuzz() { # PACKAGE TARGET: as `go test -fuzz` does, by the package's program that is linked once for all its targets
+  (cd "$1" && "$scratch/fuzz.test" -test.run='^$' -test.fuzz="^$2\$" -test.fuzztime="$time" -test.fuzzcachedir="$cache/$(go list)" </dev/null 2>&1) | tee "$log"
 }
 
 only_the_limit() {
   grep -qx '    context deadline exceeded' "$log" && ! grep -qiE 'failing input|panic:|hung or terminated|_test\.go:' "$log"
 }
 
-grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' . | while read -r file; do
-  pkg=$(dirname "$file")
-  grep -oE '^func Fuzz[A-Za-z0-9_]+' "$file" | sed 's/^func //' | while read -r target; do
+grep -rlE '^func Fuzz[A-Z]' --include='*_test.go' . | xargs -n 1 dirname | sort -u | while read -r pkg; do
+  go test -c -fuzz=. -o "$scratch/fuzz.test" "$pkg" </dev/null
+  grep -ohE '^func Fuzz[A-Za-z0-9_]+' "$pkg"/*_test.go | sed 's/^func //' | while read -r target; do
     for try in 1 2 3; do
       echo "$pkg $target"
       fuzz "$pkg" "$target" && break
