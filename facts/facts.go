@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -134,14 +135,45 @@ const (
 
 var errCaller = errors.New("caller: has no tenant or no name")
 
+// tenant checks the caller and gives what it may read.
+func (w *Writer) tenant(op string, by *auth.Principal) (*store.Tenant, error) {
+	if by == nil || by.Tenant == "" || by.Subject == "" {
+		return nil, audit.E(op, audit.KindInvalid, errCaller)
+	}
+	return w.Store.WithTenant(by.Tenant), nil
+}
+
 // begin checks the caller and finds the interaction.
 func (w *Writer) begin(ctx context.Context, op string, by *auth.Principal, id audit.ID) (*store.Tenant, *store.Item, error) {
-	if by == nil || by.Tenant == "" || by.Subject == "" {
-		return nil, nil, audit.E(op, audit.KindInvalid, errCaller)
+	t, err := w.tenant(op, by)
+	if err != nil {
+		return nil, nil, err
 	}
-	t := w.Store.WithTenant(by.Tenant)
 	it, err := t.Find(ctx, id)
 	return t, it, err
+}
+
+// beginOf is begin for what a person says of a text: where several contents came under the id, result, that of our verdict
+// ([store.Item.ResultID]), tells which is meant, and none is guessed.
+func (w *Writer) beginOf(ctx context.Context, op string, by *auth.Principal, id, result audit.ID) (*store.Tenant, *store.Item, error) {
+	t, err := w.tenant(op, by)
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := t.Contents(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	if result != (audit.ID{}) {
+		if at := slices.IndexFunc(items, func(it store.Item) bool { return it.ResultID() == result }); at >= 0 {
+			return t, &items[at], nil
+		}
+		return nil, nil, audit.E(op, audit.KindInvalid, errors.New("resultId: no content of this interaction has it"))
+	}
+	if slices.ContainsFunc(items, func(it store.Item) bool { return it.Digest != items[0].Digest }) {
+		return nil, nil, audit.E(op, audit.KindInvalid, errors.New("id: it came with several contents; say by resultId, as the record has it, which is meant"))
+	}
+	return t, &items[0], nil
 }
 
 // now is the time of a new fact: after the one before, whatever the clock says.

@@ -24,10 +24,12 @@ const (
 //
 // The row is stored first and then those of the last hour are counted, its own among them: however many
 // processes do so at once, the last of those that are let through has counted all of them.
-func (w *Writer) Reveal(ctx context.Context, by *auth.Principal, id audit.ID, reason string) (out *store.Item, err error) {
+//
+// content is which of several contents of the id is meant, see beginOf; zero where there is one.
+func (w *Writer) Reveal(ctx context.Context, by *auth.Principal, id, content audit.ID, reason string) (out *store.Item, err error) {
 	const op = "facts: reveal"
 	defer func() { w.counted(kindReveal, err) }()
-	t, it, err := w.begin(ctx, op, by, id)
+	t, it, err := w.beginOf(ctx, op, by, id, content)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ const (
 
 // Review is what a person says (RecordBiasReviewInput).
 type Review struct {
-	HumanReviewed bool // false takes the person's review back
+	Of            audit.ID // which of several contents of the id, see beginOf; zero where there is one
+	HumanReviewed bool     // false takes the person's review back
 	Tag           Patch[Tag]
 	Notes         Patch[string]
 }
@@ -54,7 +55,7 @@ func timeOf(s *store.Said) time.Time {
 func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (out *store.Item, err error) {
 	const op = "facts: review"
 	defer func() { w.counted(kindReview, err) }()
-	t, it, err := w.begin(ctx, op, by, id)
+	t, it, err := w.beginOf(ctx, op, by, id, r.Of)
 	if err != nil {
 		return nil, err
 	}

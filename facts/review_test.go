@@ -131,7 +131,7 @@ func TestReveals(t *testing.T) {
 	f := newFixture(t)
 	id := f.events(1)[0]
 	for _, reason := range []string{"short", "       7       ", strings.Repeat("x", 1001)} {
-		_, err := f.w.Reveal(t.Context(), who("ann"), id, reason)
+		_, err := f.w.Reveal(t.Context(), who("ann"), id, audit.ID{}, reason)
 		says(t, err, "reason: has ", "want 8 to 1000")
 	}
 	var g errgroup.Group
@@ -139,7 +139,7 @@ func TestReveals(t *testing.T) {
 	for i := range errs {
 		w := f.writer(nil) // as a process of its own
 		g.Go(func() error {
-			_, errs[i] = w.Reveal(t.Context(), who("ann"), id, "the complaint of May, case 12")
+			_, errs[i] = w.Reveal(t.Context(), who("ann"), id, audit.ID{}, "the complaint of May, case 12")
 			return nil
 		})
 	}
@@ -156,14 +156,14 @@ func TestReveals(t *testing.T) {
 		t.Errorf("%d were let through, the limit is 3", granted)
 	}
 	for range 3 - granted { // those who were in each other's way
-		if _, err := f.w.Reveal(t.Context(), who("ann"), id, "the complaint of May, case 12"); err != nil {
+		if _, err := f.w.Reveal(t.Context(), who("ann"), id, audit.ID{}, "the complaint of May, case 12"); err != nil {
 			t.Errorf("refused though the limit is not reached: %v", err)
 		}
 	}
-	if _, err := f.w.Reveal(t.Context(), who("ann"), id, "once more, please"); audit.KindOf(err) != audit.KindOverloaded {
+	if _, err := f.w.Reveal(t.Context(), who("ann"), id, audit.ID{}, "once more, please"); audit.KindOf(err) != audit.KindOverloaded {
 		t.Errorf("the fourth: %v", err)
 	}
-	if _, err := f.w.Reveal(t.Context(), who("bob"), id, "another person asks"); err != nil {
+	if _, err := f.w.Reveal(t.Context(), who("bob"), id, audit.ID{}, "another person asks"); err != nil {
 		t.Error(err)
 	}
 	if got := f.text("SELECT subject, countIf(granted = 1), countIf(granted = 0) FROM {{db}}.reveals FINAL GROUP BY subject ORDER BY subject"); got != fmt.Sprintf("ann\t3\t%d\nbob\t1\t0", 8-granted+1) {
@@ -173,7 +173,7 @@ func TestReveals(t *testing.T) {
 		t.Errorf("%d reasons of 4 reveals", n)
 	}
 	later := f.writer(func(p *Parts) { p.Now = func() time.Time { return time.Now().Add(61 * time.Minute) } })
-	if _, err := later.Reveal(t.Context(), who("ann"), id, "an hour has passed"); err != nil {
+	if _, err := later.Reveal(t.Context(), who("ann"), id, audit.ID{}, "an hour has passed"); err != nil {
 		t.Error(err)
 	}
 	f.checked()
@@ -228,5 +228,56 @@ func TestIDsOfKeys(t *testing.T) {
 	v.keys["other"] = store.VersionedEntry{TaxonomyEntry: store.TaxonomyEntry{ID: first}}
 	if second := v.freeID("brand.tone"); second == first || second < 1<<30 || second >= 1<<31 {
 		t.Errorf("%d %d", first, second)
+	}
+}
+
+// Of an id that came with other content, or on another day, a review speaks of the content that it names.
+func TestReviewsOfOneOfSeveralContents(t *testing.T) {
+	f := newFixture(t)
+	clean, biased, again := f.event("acme", 1), f.event("acme", 2), f.event("acme", 1)
+	id := clean.Interaction.ID
+	biased.Interaction.ID, biased.Verdict.ResultID = id, audit.HotResultID("acme", id, biased.Interaction.Digest)
+	f.write(clean, biased)
+	confirmed := Review{HumanReviewed: true, Tag: Of(Tag{Decision: Confirmed})}
+	for _, tc := range []struct {
+		of   audit.ID
+		want string // of the error
+	}{
+		{audit.ID{}, "id: it came with several contents; say by resultId, as the record has it, which is meant"},
+		{audit.DeriveID("other"), "resultId: no content of this interaction has it"},
+	} {
+		confirmed.Of = tc.of
+		_, e1 := f.w.Review(t.Context(), who("ann"), id, confirmed)
+		_, e2 := f.w.Reveal(t.Context(), who("ann"), id, tc.of, "the complaint of May, case 12")
+		for _, err := range []error{e1, e2} {
+			if audit.KindOf(err) != audit.KindInvalid || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+		}
+	}
+	for _, r := range []audit.Record{biased, clean} {
+		confirmed.Of = r.Verdict.ResultID
+		it, err := f.w.Review(t.Context(), who("ann"), id, confirmed)
+		if err != nil || it.Digest != r.Interaction.Digest || it.ResultID() != r.Verdict.ResultID || it.BiasDetected != r.Verdict.Detected {
+			t.Errorf("%+v %v", it, err)
+		}
+		if it, err = f.w.Reveal(t.Context(), who("ann"), id, confirmed.Of, "the complaint of May, case 12"); err != nil || it.Digest != r.Interaction.Digest {
+			t.Errorf("%+v %v", it, err)
+		}
+	}
+	if n := f.count("SELECT uniqExact(content_digest) FROM {{db}}.reviews FINAL"); n != 2 {
+		t.Errorf("reviews of %d contents", n)
+	}
+	f.checked()
+
+	// The same content on another day is no other one.
+	late := f.event("acme", 3)
+	again.Interaction.ID, again.Interaction.Digest, again.Interaction.Time = late.Interaction.ID, late.Interaction.Digest, noon.AddDate(0, 0, -1)
+	again.Verdict.ResultID = late.Verdict.ResultID
+	f.write(late)
+	f.write(again)
+	confirmed.Of = audit.ID{}
+	if _, err := f.w.Review(t.Context(), who("ann"), late.Interaction.ID, confirmed); err != nil {
+		t.Error(err)
 	}
 }

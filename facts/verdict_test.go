@@ -228,7 +228,7 @@ func TestTextsAtTheirLimit(t *testing.T) {
 	says(t, err, "reviewNotes: the texts")
 	_, err = w.Feedback(t.Context(), who("ann"), id, Feedback{Note: "too late"})
 	says(t, err, "note: the texts")
-	_, err = w.Reveal(t.Context(), who("ann"), id, "a case of last year")
+	_, err = w.Reveal(t.Context(), who("ann"), id, audit.ID{}, "a case of last year")
 	says(t, err, "reason: the texts")
 	if _, err := w.UpdateBias(t.Context(), who("vendor"), id, Bias{Confidence: Of(audit.One)}); err != nil {
 		t.Error(err)

@@ -59,7 +59,8 @@ func (g *Gateway) message(e entry) (m ingest.Message, cut bool, err error) {
 	for p := e.part; p != nil; p = shorten(p) {
 		value, err := p.Event(p.Tenant)
 		if err != nil {
-			return m, false, audit.E("gateway: event", audit.KindInvalid, errors.New("no JSON"))
+			reason = "no JSON"
+			continue
 		}
 		m, _, faults := g.Decoder.Prepare(value, ingest.Sender{Tenant: p.Tenant, Traceparent: e.traceparent, Now: g.Now(), Truncated: reason != "", Limit: g.Message})
 		if len(faults) == 0 {

@@ -224,7 +224,13 @@ func callPiece(call gjson.Result) (id, name, args string) {
 			f = v
 		}
 	}
-	return call.Get("id").String(), f.Get("name").String(), requested(f)
+	id, name = call.Get("id").String(), f.Get("name").String()
+	for _, args := range []string{"arguments", "input"} {
+		if v := f.Get(args); v.Type == gjson.String && encoded(v.String()) { // a piece of arguments is text, whatever it looks like
+			return id, name, wordsOf(v)
+		}
+	}
+	return id, name, requested(f)
 }
 
 func (chat) marked(v gjson.Result) string {

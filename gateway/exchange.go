@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -270,6 +272,18 @@ func (x *exchange) begin(header http.Header, status int) {
 	x.commit(status)
 }
 
+// ofHeader is a header's text. What is no UTF-8 is ISO 8859-1, which many clients write: Büro is another name than Bäro.
+func ofHeader(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	runes := make([]rune, len(s))
+	for i := range len(s) {
+		runes[i] = rune(s[i])
+	}
+	return string(runes)
+}
+
 // part tells the call as the event has it.
 func (x *exchange) part() *call.Part {
 	meta := func(names ...string) string {
@@ -282,7 +296,7 @@ func (x *exchange) part() *call.Part {
 	}
 	header := func(name string, names ...string) string {
 		if s := x.r.Header.Get(name); s != "" {
-			return clip(strings.ToValidUTF8(s, "\ufffd"))
+			return clip(ofHeader(s))
 		}
 		return meta(names...)
 	}
@@ -307,7 +321,7 @@ func (x *exchange) part() *call.Part {
 	}
 	x.req.metadata.ForEach(func(k, v gjson.Result) bool {
 		if !strings.HasPrefix(k.String(), metaPrefix) {
-			p.Metadata[k.String()] = v.Value()
+			p.Metadata[k.String()] = asSaid(v)
 		}
 		return true
 	})
@@ -340,8 +354,21 @@ func (x *exchange) part() *call.Part {
 	if n := x.mask.note(); len(n) > 0 {
 		own["mask"] = n
 	}
+	if theirs, ok := p.Metadata["gateway"]; ok {
+		p.Metadata["gateway_given"] = theirs
+	}
 	p.Metadata["gateway"] = own
 	return p
+}
+
+// asSaid is a value of JSON with its numbers as they were said: order numbers of twenty digits, and 1e999, are no float64.
+func asSaid(v gjson.Result) (out any) {
+	d := json.NewDecoder(strings.NewReader(v.Raw))
+	d.UseNumber()
+	if d.Decode(&out) != nil {
+		return v.String()
+	}
+	return out
 }
 
 // why notes the reasons of what was decided and the rules that gave them; nothing where all was well.

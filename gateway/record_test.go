@@ -4,7 +4,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/ingest"
+	"github.com/evenhand/evenhand/sources"
 )
 
 // recorded gives what the event of a call says of the gateway.
@@ -57,5 +63,59 @@ func TestAnswerThatIsNone(t *testing.T) {
 				t.Errorf("status %v, %v", e["status"], e["error_message"])
 			}
 		})
+	}
+}
+
+// Numbers are on record as they were said: whole ones of twenty digits, and those that no float64 holds, with which no event could be made.
+// A caller's own member "gateway" has another name there.
+func TestRecordOfNumbers(t *testing.T) {
+	s := start(t, newProvider(t, says(clean)).URL, nil)
+	got := s.do(PathChat, prompt("hi", `,"seed":1e999,"top_k":98765432109876543210,"metadata":{"order":98765432109876543210,"price":1.10,"budget":-1e400,"gateway":"edge-3","deep":{"n":1e999,"n":2e999}}`))
+	if got.status != http.StatusOK || got.header.Get("X-Evenhand-Action") != "allow" {
+		t.Fatalf("%d %s %s", got.status, got.header, got.body)
+	}
+	s.close()
+	if len(s.ledger.ms) != 1 {
+		t.Fatalf("%d events", len(s.ledger.ms))
+	}
+	value := string(s.ledger.ms[0].Value)
+	for _, want := range []string{`"seed":1e999`, `"top_k":98765432109876543210`, `"order":98765432109876543210`, `"price":1.10`, `"budget":-1e400`, `"gateway_given":"edge-3"`, `"deep":{"n":2e999}`, `"action":"allow"`} {
+		if !strings.Contains(value, want) {
+			t.Errorf("%s is not in %s", want, value)
+		}
+	}
+	in, rej := ingest.NewDecoder(ingest.Options{}).Decode(sources.Record{Value: s.ledger.ms[0].Value, Headers: s.ledger.ms[0].Headers, Time: time.Now()}, audit.Origin{BrokerTime: time.Now()})
+	if rej != nil || !strings.Contains(in.Metadata, `"price":1.10`) {
+		t.Errorf("%+v %+v", in, rej)
+	}
+}
+
+// Names in headers that are no UTF-8 stay different names.
+func TestNamesInHeadersOfLatin1(t *testing.T) {
+	s := start(t, newProvider(t, says(clean)).URL, nil)
+	for _, name := range []string{"B\xfcro", "B\xe4ro", "Büro"} {
+		s.do(PathChat, prompt("hi", ""), "X-Evenhand-Application", name)
+	}
+	var got []any
+	for _, e := range s.events() {
+		got = append(got, e["application"])
+	}
+	if fmt.Sprint(got) != "[Büro Bäro Büro]" {
+		t.Error(got)
+	}
+}
+
+// A piece of arguments is text, though it is all letters and long.
+func TestLongPiecesOfArguments(t *testing.T) {
+	long := strings.Repeat("A", 2000)
+	for name, arguments := range map[string]string{"function": "arguments", "custom": "input"} {
+		piece := func(more, s string) string {
+			return calling(`{"index":0,` + more + `"` + name + `":{"` + arguments + `":` + string(quoted(s)) + `}}`)
+		}
+		s := start(t, newProvider(t, streams("\n", piece(`"id":"t1","type":"`+name+`",`, `{"file":"`), piece("", long), piece("", `END"}`), `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`, "[DONE]")).URL, nil)
+		s.do(PathChat, prompt("hi", `,"stream":true`))
+		if in := s.recorded(); !strings.Contains(in.Response, long+"END") {
+			t.Errorf("%s: %d bytes of the arguments are on record: %.60s", name, len(in.Response), in.Response)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -45,7 +46,7 @@ func (q *request) parameters() map[string]any {
 		}
 		switch v.Type {
 		case gjson.Number:
-			out[path] = v.Num
+			out[path] = json.Number(v.Raw) // as it was said: 1e999 is a number of JSON, and none of ours
 		case gjson.String:
 			out[path] = clip(v.Str)
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,7 +13,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -485,6 +488,80 @@ func TestQueryPasses(t *testing.T) {
 	if r, _ := p.last(); r.URL.RawQuery != "api-version=preview&a=%20b" || r.URL.Path != PathChat {
 		t.Errorf("asked %s", r.URL)
 	}
+}
+
+// A provider that closes its connections without an answer is asked once more, not once for each that is idle.
+func TestAskedOnceMore(t *testing.T) {
+	const idle = 6
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns sync.WaitGroup
+	var dying, asked atomic.Int32
+	var warm sync.WaitGroup
+	warm.Add(idle)
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() {
+				defer func() { _ = c.Close() }()
+				in := bufio.NewReader(c)
+				for {
+					r, err := http.ReadRequest(in)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, r.Body)
+					if dying.Load() > 0 {
+						asked.Add(1)
+						return
+					}
+					warm.Done()
+					warm.Wait() // so that each of them has a connection
+					body := completion(clean)
+					_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); conns.Wait() })
+	s := start(t, "http://"+l.Addr().String(), nil)
+	var calls sync.WaitGroup
+	for range idle {
+		calls.Go(func() { s.do(PathChat, prompt("hi", "")) })
+	}
+	calls.Wait()
+	dying.Store(1)
+	if got := s.do(PathChat, prompt("hi", "")); got.status != http.StatusBadGateway {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("asked %d times, want twice", n)
+	}
+	s.close()
+}
+
+// Nor is one that worked a while before it closed: it may have done what it was asked, or ask for its price.
+func TestOnceMoreAtOnceOnly(t *testing.T) {
+	body := func() (io.ReadCloser, error) { return http.NoBody, nil }
+	synctest.Test(t, func(t *testing.T) {
+		again := onceMore(body)
+		if _, err := again(); err != nil {
+			t.Error(err)
+		}
+		if _, err := again(); !errors.Is(err, errClosed) {
+			t.Errorf("a third time: %v", err)
+		}
+		late := onceMore(body)
+		time.Sleep(stale + 1)
+		if _, err := late(); !errors.Is(err, errClosed) {
+			t.Errorf("late: %v", err)
+		}
+	})
 }
 
 // A provider that closes a connection which was idle, just as a call takes it, is asked again on another.

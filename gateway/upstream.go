@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -70,11 +71,13 @@ func (u *upstream) request(ctx context.Context, method, path string, body []byte
 			r.Header[name] = slices.Clone(values)
 		}
 	}
-	// A provider may close an idle connection just then: the transport asks once more on another where no byte of an answer came, of requests that
-	// have this header only. An empty one is not sent.
+	// A provider may close an idle connection just then: the transport asks again on another where no byte of an answer came, of requests that
+	// have this header only. An empty one is not sent. It would ask on every idle connection: a provider that works a while and then closes
+	// would be asked, and paid, for each.
 	if _, theirs := r.Header["Idempotency-Key"]; !theirs {
 		r.Header["Idempotency-Key"] = nil
 	}
+	r.GetBody = onceMore(r.GetBody)
 	switch {
 	case u.key != "" && u.KeyHeader == "Authorization":
 		r.Header.Set("Authorization", "Bearer "+u.key)
@@ -88,6 +91,23 @@ func (u *upstream) request(ctx context.Context, method, path string, body []byte
 		}
 	}
 	return r, nil
+}
+
+// stale is how soon a connection that was closed before shows it.
+const stale = time.Second
+
+var errClosed = errors.New("the provider closed the connection without an answer")
+
+// onceMore gives a request's body a second time, and that soon after the first.
+func onceMore(body func() (io.ReadCloser, error)) func() (io.ReadCloser, error) {
+	sent, again := time.Now(), false
+	return func() (io.ReadCloser, error) {
+		if again || time.Since(sent) > stale {
+			return nil, errClosed
+		}
+		again = true
+		return body()
+	}
 }
 
 // ask sends a request; late ends it where it wants a stream that has not begun within FirstByte. An answer in one piece begins when it is

@@ -23,6 +23,17 @@ func eventID(id string) (audit.ID, error) {
 	return v, nil
 }
 
+// contentOf is which of several contents of an id is meant; the zero id where nothing was said.
+func contentOf(resultID *string) (v audit.ID, err error) {
+	if resultID == nil {
+		return v, nil
+	}
+	if v, err = audit.ParseID(*resultID); err != nil {
+		return v, invalid("resultId", "not a UUID (want 8-4-4-4-12 hexadecimal digits)")
+	}
+	return v, nil
+}
+
 // selected tells whether a field of the answer is asked for.
 func selected(ctx context.Context, name string) bool {
 	return slices.ContainsFunc(graphql.CollectFieldsCtx(ctx, nil), func(f graphql.CollectedField) bool { return f.Name == name })
@@ -143,7 +154,7 @@ func lately(w store.Window, now time.Time) store.Window {
 func coverage(c store.Coverage, w store.Window) *generated.Coverage {
 	out := &generated.Coverage{
 		From: w.From, To: w.To, Received: number(c.Received), Analysed: number(c.Analysed), Failed: number(c.Failed),
-		Pending: number(c.Pending), Abandoned: number(c.Abandoned), WithoutResponse: number(c.Skipped - min(c.WithoutContent, c.Skipped)), WithoutContent: number(c.WithoutContent), OtherLanguages: number(c.OtherLanguages), OtherDomains: number(c.OtherDomains), Rejected: number(c.Rejected),
+		Partial: number(c.Partial), Pending: number(c.Pending), Abandoned: number(c.Abandoned), WithoutResponse: number(c.Skipped - min(c.WithoutContent, c.Skipped)), WithoutContent: number(c.WithoutContent), OtherLanguages: number(c.OtherLanguages), OtherDomains: number(c.OtherDomains), Rejected: number(c.Rejected),
 	}
 	if c.Received > c.Skipped {
 		s := min(1, float64(c.Analysed)/float64(c.Received-c.Skipped))

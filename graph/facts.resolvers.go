@@ -17,13 +17,17 @@ import (
 	"github.com/evenhand/evenhand/store"
 )
 
-func (r *mutationResolver) RevealLlmInteractionAudit(ctx context.Context, id string, reason string) (*model.Audit, error) {
+func (r *mutationResolver) RevealLlmInteractionAudit(ctx context.Context, id string, reason string, resultID *string) (*model.Audit, error) {
 	of, err := eventID(id)
 	if err != nil {
 		return nil, err
 	}
+	content, err := contentOf(resultID)
+	if err != nil {
+		return nil, err
+	}
 	p, tenant := r.caller(ctx)
-	it, err := r.Facts.Reveal(ctx, p, of, reason)
+	it, err := r.Facts.Reveal(ctx, p, of, content, reason)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (r *recorder) Review(_ context.Context, by *auth.Principal, id audit.ID, v 
 	return r.keep(by, id, v)
 }
 
-func (r *recorder) Reveal(_ context.Context, by *auth.Principal, id audit.ID, reason string) (*store.Item, error) {
+func (r *recorder) Reveal(_ context.Context, by *auth.Principal, id, _ audit.ID, reason string) (*store.Item, error) {
 	return r.keep(by, id, reason)
 }
 

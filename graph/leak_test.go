@@ -186,7 +186,7 @@ func (w *world) fill(t *testing.T, tenant string, n int) {
 		_, e1 := w.writer.Review(t.Context(), who, id, facts.Review{HumanReviewed: true, Tag: given(facts.Tag{Decision: "confirmed", Tags: []string{"language"}}), Notes: given(note)})
 		_, e2 := w.writer.UpdateBias(t.Context(), who, id, facts.Bias{Detected: given(true), Types: given([]string{"language"}), Report: given(json.RawMessage(`{"q":"` + text + `-report"}`)), Mitigation: given(json.RawMessage(`{"details":"` + text + `-mitigation"}`))})
 		_, e3 := w.writer.Feedback(t.Context(), who, id, facts.Feedback{Helped: &yes, Note: text + "-feedback"})
-		_, e4 := w.writer.Reveal(t.Context(), who, id, text+"-why")
+		_, e4 := w.writer.Reveal(t.Context(), who, id, audit.ID{}, text+"-why")
 		if err := errors.Join(e1, e2, e3, e4); err != nil {
 			t.Fatal(err)
 		}

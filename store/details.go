@@ -19,6 +19,9 @@ func (it *Item) Key() Key {
 	return Key{Tenant: it.Tenant, Day: time.Date(y, m, d, 0, 0, 0, 0, time.UTC), ID: it.EventID, Digest: it.Digest}
 }
 
+// ResultID is that of our first verdict on the item's content: it tells contents of one id apart.
+func (it *Item) ResultID() audit.ID { return audit.HotResultID(it.Tenant, it.EventID, it.Digest) }
+
 // Texts are the personal and free texts of an interaction.
 type Texts struct {
 	State TextState

@@ -9,15 +9,21 @@ import (
 // Find reads one interaction as lists show it. Where several contents came under the id, the first
 // delivered is given. ErrNotFound when the tenant has none.
 func (t *Tenant) Find(ctx context.Context, id audit.ID) (*Item, error) {
-	const op = "store: find"
-	items, err := t.byID(ctx, op, []audit.ID{id})
+	items, err := t.Contents(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if len(items) == 0 {
-		return nil, ErrNotFound
-	}
 	return &items[0], nil
+}
+
+// Contents reads all that came under an id, in order of delivery: more than one where it came with other content,
+// or on another day. ErrNotFound when the tenant has none.
+func (t *Tenant) Contents(ctx context.Context, id audit.ID) ([]Item, error) {
+	items, err := t.byID(ctx, "store: find", []audit.ID{id})
+	if err == nil && len(items) == 0 {
+		err = ErrNotFound
+	}
+	return items, err
 }
 
 // Reread reads an item again, as it is now.

@@ -180,7 +180,10 @@ func printBreaches(out io.Writer, list []audit.Breach, asJSON, ids bool) error {
 			name = b.ID.String()
 		}
 		kind := inLine(b.Kind)
-		if kind == "" {
+		switch {
+		case b.Tier == audit.TierBlind:
+			kind = "not analysed"
+		case kind == "":
 			kind = "any bias"
 		}
 		against := fmt.Sprintf("%.2f %%", 100*b.Baseline)

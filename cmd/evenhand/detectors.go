@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -128,8 +129,13 @@ func newMasker(s settings) (*pii.Masker, error) {
 	return pii.NewMasker(d)
 }
 
-// shippedPacks loads the packs that come with the program.
-func shippedPacks() (all []*rules.Pack, err error) {
+// shippedPacks are the packs that come with the program. The list is the caller's, the packs are everybody's.
+func shippedPacks() ([]*rules.Pack, error) {
+	all, err := loadShipped()
+	return slices.Clone(all), err
+}
+
+var loadShipped = sync.OnceValues(func() (all []*rules.Pack, err error) {
 	for _, fsys := range []fs.FS{bias.Packs(), safety.Packs(), gate.Packs(), pii.Packs(), linguistic.Packs()} {
 		packs, err := rules.Load(fsys)
 		if err != nil {
@@ -137,8 +143,8 @@ func shippedPacks() (all []*rules.Pack, err error) {
 		}
 		all = append(all, packs...)
 	}
-	return slices.Clip(all), nil
-}
+	return all, nil
+})
 
 // packSet are rule packs by the detector that they belong to.
 type packSet struct{ bias, safety, gates, pii, wording []*rules.Pack }

@@ -64,7 +64,7 @@ func TestFactsOfPeopleAndAnalyzers(t *testing.T) {
 	if it, err = w.Review(t.Context(), ann, id, facts.Review{HumanReviewed: true, Tag: facts.Of(facts.Tag{Decision: facts.Dismissed}), Notes: facts.Of("house style")}); err != nil || it.Effective() {
 		t.Fatalf("%+v %v", it, err)
 	}
-	if it, err = w.Reveal(t.Context(), ann, id, "customer complaint 12"); err != nil || it.EventID != id {
+	if it, err = w.Reveal(t.Context(), ann, id, audit.ID{}, "customer complaint 12"); err != nil || it.EventID != id {
 		t.Errorf("%+v %v", it, err)
 	}
 	found := func(topic string, wants ...string) {

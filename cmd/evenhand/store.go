@@ -227,6 +227,18 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	printRates(std.out, rates, top, cmd.Min)
 	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without a response, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.Skipped, coverage.Rejected)
+	for _, more := range []struct {
+		n    uint64
+		what string
+	}{
+		{coverage.Abandoned, "more failed until they were given up: nobody looked at them"},
+		{coverage.Pending, "more wait for their analysis"},
+		{coverage.Partial, "of the analysed were looked at by some detectors only: what the others find is missing"},
+	} {
+		if more.n > 0 {
+			fmt.Fprintf(std.out, "          %d %s\n", more.n, more.what)
+		}
+	}
 	if coverage.OtherLanguages > 0 {
 		fmt.Fprintf(std.out, "          %d of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen\n", coverage.OtherLanguages)
 	}

@@ -3,6 +3,7 @@ package rules
 import (
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -333,7 +334,17 @@ func TestExplain(t *testing.T) {
 func FuzzExpand(f *testing.F) {
 	f.Add(`\b{a} (?:can't|[ ']x) ?\p{Greek}`)
 	f.Add(`[]' ] [^]'] \Q a' \E`)
+	f.Add(`{a_1}{1a}{{b}\\p{c}x{2,3}{}{_`)
 	f.Fuzz(func(t *testing.T, pattern string) {
+		var want [][2]int
+		for _, m := range listName.FindAllStringSubmatchIndex(pattern, -1) {
+			if m[2] < 0 {
+				want = append(want, [2]int{m[0], m[1]})
+			}
+		}
+		if got := listsIn(pattern); !slices.Equal(got, want) {
+			t.Fatalf("lists of %q: %v, want %v", pattern, got, want)
+		}
 		if strings.Contains(pattern, `\Q`) || strings.Contains(pattern, "[[:") {
 			t.Skip()
 		}

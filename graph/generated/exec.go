@@ -107,6 +107,7 @@ type ComplexityRoot struct {
 		From            func(childComplexity int) int
 		OtherDomains    func(childComplexity int) int
 		OtherLanguages  func(childComplexity int) int
+		Partial         func(childComplexity int) int
 		Pending         func(childComplexity int) int
 		Received        func(childComplexity int) int
 		Rejected        func(childComplexity int) int
@@ -243,6 +244,7 @@ type ComplexityRoot struct {
 		QueryContext          func(childComplexity int) int
 		RedactionSummary      func(childComplexity int) int
 		ResponseTokens        func(childComplexity int) int
+		ResultID              func(childComplexity int) int
 		ReviewNotes           func(childComplexity int) int
 		Reviews               func(childComplexity int) int
 		SanitizedPrompt       func(childComplexity int) int
@@ -278,9 +280,9 @@ type ComplexityRoot struct {
 		CreateLlmInteractionAudit     func(childComplexity int, input any) int
 		DecideGate                    func(childComplexity int, id string, decision GateAnswer, note *string) int
 		PutTaxonomyEntry              func(childComplexity int, input TaxonomyEntryInput) int
-		RecordBiasReview              func(childComplexity int, id string, input RecordBiasReviewInput) int
+		RecordBiasReview              func(childComplexity int, id string, input RecordBiasReviewInput, resultID *string) int
 		RecordFeedback                func(childComplexity int, id string, input RecordFeedbackInput) int
-		RevealLlmInteractionAudit     func(childComplexity int, id string, reason string) int
+		RevealLlmInteractionAudit     func(childComplexity int, id string, reason string, resultID *string) int
 		UpdateLlmInteractionAuditBias func(childComplexity int, id string, input UpdateLlmInteractionAuditBiasInput) int
 	}
 
@@ -386,8 +388,8 @@ type ComplexityRoot struct {
 type MutationResolver interface {
 	CreateLlmInteractionAudit(ctx context.Context, input any) (*model.Audit, error)
 	UpdateLlmInteractionAuditBias(ctx context.Context, id string, input UpdateLlmInteractionAuditBiasInput) (*model.Audit, error)
-	RecordBiasReview(ctx context.Context, id string, input RecordBiasReviewInput) (*model.Audit, error)
-	RevealLlmInteractionAudit(ctx context.Context, id string, reason string) (*model.Audit, error)
+	RecordBiasReview(ctx context.Context, id string, input RecordBiasReviewInput, resultID *string) (*model.Audit, error)
+	RevealLlmInteractionAudit(ctx context.Context, id string, reason string, resultID *string) (*model.Audit, error)
 	RecordFeedback(ctx context.Context, id string, input RecordFeedbackInput) (*Feedback, error)
 	AskJudge(ctx context.Context, id string, again bool) (*JudgeRequest, error)
 	PutTaxonomyEntry(ctx context.Context, input TaxonomyEntryInput) (*TaxonomyEntry, error)
@@ -718,6 +720,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Coverage.OtherLanguages(childComplexity), true
+	case "Coverage.partial":
+		if e.ComplexityRoot.Coverage.Partial == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Coverage.Partial(childComplexity), true
 	case "Coverage.pending":
 		if e.ComplexityRoot.Coverage.Pending == nil {
 			break
@@ -1347,6 +1355,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LlmInteractionAudit.ResponseTokens(childComplexity), true
+	case "LlmInteractionAudit.resultId":
+		if e.ComplexityRoot.LlmInteractionAudit.ResultID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LlmInteractionAudit.ResultID(childComplexity), true
 	case "LlmInteractionAudit.reviewNotes":
 		if e.ComplexityRoot.LlmInteractionAudit.ReviewNotes == nil {
 			break
@@ -1536,7 +1550,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RecordBiasReview(childComplexity, args["id"].(string), args["input"].(RecordBiasReviewInput)), true
+		return e.ComplexityRoot.Mutation.RecordBiasReview(childComplexity, args["id"].(string), args["input"].(RecordBiasReviewInput), args["resultId"].(*string)), true
 	case "Mutation.recordFeedback":
 		if e.ComplexityRoot.Mutation.RecordFeedback == nil {
 			break
@@ -1558,7 +1572,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.RevealLlmInteractionAudit(childComplexity, args["id"].(string), args["reason"].(string)), true
+		return e.ComplexityRoot.Mutation.RevealLlmInteractionAudit(childComplexity, args["id"].(string), args["reason"].(string), args["resultId"].(*string)), true
 	case "Mutation.updateLlmInteractionAuditBias":
 		if e.ComplexityRoot.Mutation.UpdateLlmInteractionAuditBias == nil {
 			break
@@ -2164,8 +2178,11 @@ type Mutation {
   Fields left out keep what that analyzer said last, null clears it.
   """
   updateLlmInteractionAuditBias(id: ID!, input: UpdateLlmInteractionAuditBiasInput!): LlmInteractionAudit! @may(permission: "annotate")
-  "Adds what a person says about an interaction. Fields left out keep what that person said last, null clears it."
-  recordBiasReview(id: ID!, input: RecordBiasReviewInput!): LlmInteractionAudit! @may(permission: "review")
+  """
+  Adds what a person says about an interaction. Fields left out keep what that person said last, null clears it. Where several
+  contents came under the id (idConflict), resultId says which is meant; without it the review is refused.
+  """
+  recordBiasReview(id: ID!, input: RecordBiasReviewInput!, resultId: ID): LlmInteractionAudit! @may(permission: "review")
 }
 
 type LlmInteractionAudit {
@@ -2201,7 +2218,7 @@ type LlmInteractionAudit {
 
   "What the analyzers found, or'ed; a reviewer's dismissal does not change it, see effectiveBias."
   biasDetected: Boolean!
-  "Keys of the taxonomy: the union of all analyzers. Empty means analysed and none found, null not analysed."
+  "Keys of the taxonomy: the union of all analyzers. Empty means analysed and none found, of an answer in a language that was not learnt too (coverage.otherLanguages), null not analysed."
   biasType: [String!]
   "Decimals by name, 0 to 1: of several analyzers the highest of each name."
   biasScore: JSON
@@ -2248,6 +2265,8 @@ type LlmInteractionAudit {
   verdicts: [Verdict!]!
   "Every review, newest first: those of several people stand side by side."
   reviews: [Review!]!
+  "Of our first verdict on this content (result_id of bias.audit.stream): tells contents of one id apart."
+  resultId: ID!
   "Whether other content came under the same id."
   idConflict: Boolean!
   "The producer named no time and that of its arrival was taken."
@@ -2378,8 +2397,11 @@ extend type Query {
 }
 
 extend type Mutation {
-  "The record with the texts and identities that are masked to the caller. The reason is kept with who asked and when."
-  revealLlmInteractionAudit(id: ID!, reason: String!): LlmInteractionAudit! @may(permission: "review")
+  """
+  The record with the texts and identities that are masked to the caller. The reason is kept with who asked and when. Where several
+  contents came under the id (idConflict), resultId says which is meant.
+  """
+  revealLlmInteractionAudit(id: ID!, reason: String!, resultId: ID): LlmInteractionAudit! @may(permission: "review")
   "Did the flag help the decision? Of each person the newest answer counts."
   recordFeedback(id: ID!, input: RecordFeedbackInput!): Feedback! @may(permission: "review")
   """
@@ -2585,7 +2607,10 @@ type Coverage {
   to: DateTime!
   "Interactions stored: analysed, failed, pending, abandoned, without response and without content."
   received: Int!
+  "By all detectors, or some: see partial."
   analysed: Int!
+  "Of analysed: looked at by some detectors only, so that what the others find is missing."
+  partial: Int!
   failed: Int!
   "Whose analysis is not done yet."
   pending: Int!
@@ -2632,6 +2657,7 @@ type Breach {
   windowTo: DateTime!
   "Like rate, lower, upper and baseline 0 in tier policy, which is of findings and not of a rate."
   n: Int!
+  "Of n those that count against the rate: with what kind names found in them, of tier blind those that were not analysed."
   k: Int!
   rate: Float!
   lower: Float!
@@ -2911,6 +2937,11 @@ func (ec *executionContext) field_Mutation_recordBiasReview_args(ctx context.Con
 		return nil, err
 	}
 	args["input"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "resultId", ec.unmarshalOID2ᚖstring)
+	if err != nil {
+		return nil, err
+	}
+	args["resultId"] = arg2
 	return args, nil
 }
 
@@ -2943,6 +2974,11 @@ func (ec *executionContext) field_Mutation_revealLlmInteractionAudit_args(ctx co
 		return nil, err
 	}
 	args["reason"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "resultId", ec.unmarshalOID2ᚖstring)
+	if err != nil {
+		return nil, err
+	}
+	args["resultId"] = arg2
 	return args, nil
 }
 
@@ -4062,6 +4098,8 @@ func (ec *executionContext) fieldContext_Breach_interactions(_ context.Context, 
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -4737,6 +4775,35 @@ func (ec *executionContext) _Coverage_analysed(ctx context.Context, field graphq
 }
 
 func (ec *executionContext) fieldContext_Coverage_analysed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Coverage",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type Int does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Coverage_partial(ctx context.Context, field graphql.CollectedField, obj *Coverage) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Coverage_partial,
+		func(ctx context.Context) (any, error) {
+			return obj.Partial, nil
+		},
+		nil,
+		ec.marshalNInt2int,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Coverage_partial(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "Coverage",
 		Field:      field,
@@ -5769,6 +5836,8 @@ func (ec *executionContext) fieldContext_Gate_interaction(_ context.Context, fie
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -8467,6 +8536,35 @@ func (ec *executionContext) fieldContext_LlmInteractionAudit_reviews(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _LlmInteractionAudit_resultId(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_LlmInteractionAudit_resultId,
+		func(ctx context.Context) (any, error) {
+			return obj.ResultID(), nil
+		},
+		nil,
+		ec.marshalNID2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_LlmInteractionAudit_resultId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LlmInteractionAudit",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type ID does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LlmInteractionAudit_idConflict(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8711,6 +8809,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditConnection_nodes(_ c
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -8939,6 +9039,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditEdge_node(_ context.
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -9099,6 +9201,8 @@ func (ec *executionContext) fieldContext_Mutation_createLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -9264,6 +9368,8 @@ func (ec *executionContext) fieldContext_Mutation_updateLlmInteractionAuditBias(
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -9296,7 +9402,7 @@ func (ec *executionContext) _Mutation_recordBiasReview(ctx context.Context, fiel
 		ec.fieldContext_Mutation_recordBiasReview,
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RecordBiasReview(ctx, fc.Args["id"].(string), fc.Args["input"].(RecordBiasReviewInput))
+			return ec.Resolvers.Mutation().RecordBiasReview(ctx, fc.Args["id"].(string), fc.Args["input"].(RecordBiasReviewInput), fc.Args["resultId"].(*string))
 		},
 		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
 			directive0 := next
@@ -9429,6 +9535,8 @@ func (ec *executionContext) fieldContext_Mutation_recordBiasReview(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -9461,7 +9569,7 @@ func (ec *executionContext) _Mutation_revealLlmInteractionAudit(ctx context.Cont
 		ec.fieldContext_Mutation_revealLlmInteractionAudit,
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().RevealLlmInteractionAudit(ctx, fc.Args["id"].(string), fc.Args["reason"].(string))
+			return ec.Resolvers.Mutation().RevealLlmInteractionAudit(ctx, fc.Args["id"].(string), fc.Args["reason"].(string), fc.Args["resultId"].(*string))
 		},
 		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
 			directive0 := next
@@ -9594,6 +9702,8 @@ func (ec *executionContext) fieldContext_Mutation_revealLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -10105,6 +10215,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudit(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -10270,6 +10382,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudits(ctx context.
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -10538,6 +10652,8 @@ func (ec *executionContext) fieldContext_Query_coverage(ctx context.Context, fie
 				return ec.fieldContext_Coverage_received(ctx, field)
 			case "analysed":
 				return ec.fieldContext_Coverage_analysed(ctx, field)
+			case "partial":
+				return ec.fieldContext_Coverage_partial(ctx, field)
 			case "failed":
 				return ec.fieldContext_Coverage_failed(ctx, field)
 			case "pending":
@@ -11378,6 +11494,8 @@ func (ec *executionContext) fieldContext_Subscription_flagged(ctx context.Contex
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
 				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
 			case "timeAssumed":
@@ -15299,6 +15417,11 @@ func (ec *executionContext) _Coverage(ctx context.Context, sel ast.SelectionSet,
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "partial":
+			out.Values[i] = ec._Coverage_partial(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "failed":
 			out.Values[i] = ec._Coverage_failed(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -17030,6 +17153,11 @@ func (ec *executionContext) _LlmInteractionAudit(ctx context.Context, sel ast.Se
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "resultId":
+			out.Values[i] = ec._LlmInteractionAudit_resultId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "idConflict":
 			out.Values[i] = ec._LlmInteractionAudit_idConflict(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

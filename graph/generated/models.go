@@ -55,8 +55,11 @@ type Coverage struct {
 	To   time.Time `json:"to"`
 	// Interactions stored: analysed, failed, pending, abandoned, without response and without content.
 	Received int `json:"received"`
+	// By all detectors, or some: see partial.
 	Analysed int `json:"analysed"`
-	Failed   int `json:"failed"`
+	// Of analysed: looked at by some detectors only, so that what the others find is missing.
+	Partial int `json:"partial"`
+	Failed  int `json:"failed"`
 	// Whose analysis is not done yet.
 	Pending int `json:"pending"`
 	// Whose analysis failed until it was given up.

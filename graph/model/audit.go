@@ -49,6 +49,7 @@ func (a *Audit) text(ctx context.Context, of func(*audit.Interaction) string) (*
 // The fields of the row.
 
 func (a *Audit) ID() string                { return a.Item.EventID.String() }
+func (a *Audit) ResultID() string          { return a.Item.ResultID().String() }
 func (a *Audit) TenantID() string          { return a.Item.Tenant }
 func (a *Audit) LlmProvider() string       { return a.Item.Provider }
 func (a *Audit) LlmModel() string          { return a.Item.Model }
