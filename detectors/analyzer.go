@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 
@@ -230,7 +232,7 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 		v.Status = audit.Partial
 	}
 	a.conclude(v, x, families, measured)
-	if in.Response == "" && v.Status == audit.Done { // a call that failed, or a prompt alone: what was found in the prompt stays
+	if v.Status == audit.Done && strings.IndexFunc(in.Response, visible) < 0 { // a call that failed, or a prompt alone: what was found in the prompt stays
 		v.Status, v.Reason = audit.Skipped, "no_response"
 	}
 	if v.Status == audit.Done && !x.plain[sideIndex(audit.Output)] && !language.Known(x.Normal(audit.Output).String()) {
@@ -239,6 +241,9 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 	v.Duration = a.now().Sub(start)
 	return v
 }
+
+// visible tells characters that say something: an answer of blanks alone is none.
+func visible(r rune) bool { return !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf) }
 
 func (a *Analyzer) prepareSafely(in *audit.Interaction) (x *Input, ok bool) {
 	defer func() {

@@ -116,6 +116,11 @@ func TestOtherLanguagesAreNamed(t *testing.T) {
 // A call that failed has a prompt and no response: its prompt is looked at, and it counts in no rate.
 func TestWithoutResponseIsSkippedNotClean(t *testing.T) {
 	found := says("f", Safety, audit.Finding{Kind: "safety.pii_leakage", Rule: "c", Severity: audit.High, Score: 600_000, Side: audit.Input})
+	for _, blank := range []string{" \n\n ", "\u200b", "\ufeff\t\u00a0"} {
+		if v := analyze(t, DefaultPolicy(), &audit.Interaction{Prompt: "hello", Response: blank}, found); v.Status != audit.Skipped || v.Reason != "no_response" {
+			t.Errorf("%q: %+v", blank, v)
+		}
+	}
 	v := analyze(t, DefaultPolicy(), &audit.Interaction{Prompt: "hello", Status: "error"}, found)
 	if v.Status != audit.Skipped || v.Reason != "no_response" || len(v.Findings) != 1 || v.Detected {
 		t.Errorf("%+v", v)

@@ -26,7 +26,7 @@ const everything = `id tenantId userId userEmail userRole queryContext originalQ
 	verdicts { id analyzer version status reason current biasDetected biasType biasScore confidence flagged action at durationMs findings { kind evidence } }
 	reviews { id reviewer decision tags notes at }
 	` + judgementFields + `
-	idConflict timeAssumed truncated`
+	resultId idConflict timeAssumed truncated`
 
 // Nothing that an interaction can be asked for is left out.
 func TestEverythingIsEverything(t *testing.T) {

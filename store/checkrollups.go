@@ -18,10 +18,10 @@ type RollupReport struct {
 const checkedDays = 7
 
 // RollupWatermark is up to when, by the store's clock, rows were counted into the rollups; zero before
-// the job's first run.
+// the job's first run. One that a clock which was ahead has noted counts for nothing yet.
 func (s *Store) RollupWatermark(ctx context.Context) (at time.Time, err error) {
 	q := s.from("job_runs").current().and("job = ?", JobRollup).and("status = 'done'")
-	err = s.one(ctx, "store: rollup watermark", q.sql("max(watermark)", ""), q.args, &at)
+	err = s.one(ctx, "store: rollup watermark", q.sql("maxIf(watermark, watermark < now64(3) + INTERVAL 1 HOUR)", ""), q.args, &at)
 	if at = at.UTC(); at.UnixMilli() == 0 {
 		at = time.Time{}
 	}

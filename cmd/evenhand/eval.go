@@ -51,8 +51,8 @@ One object a line:
 Only the text is a must. A label is from 0 to 1, and one that is not there is unknown: the row counts for no task that needs it. --task bias reads label.bias,
 toxicity label.toxic, unsafe label.unsafe, a safety category label.unsafe and meta.category.
 
-A text that detectors could not look at, for want of time (30 times "detect.timeout") or by a fault of their own, or that --predictions says nothing of, stands in
-no figure: "unanswered" counts them, and the exit status is 3.
+A text that detectors could not look at, for want of time (30 times "detect.timeout") or by a fault of their own, stands in no figure: "unanswered" counts them, and the
+exit status is 3. Those that --predictions says nothing of, or that scan could not look at, are counted there, too.
 
 Examples:
   evenhand eval detectors/classifier/data
@@ -102,11 +102,12 @@ func (cmd *evalCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	if unanswered := slices.MaxFunc(reports, func(a, b *eval.Report) int { return cmp.Compare(a.Unanswered, b.Unanswered) }).Unanswered; unanswered > 0 {
-		what := count(unanswered, "text") + ` could not be examined by all detectors, for want of time (30 times "detect.timeout") or by a fault of their own`
-		if cmd.Predictions != "" {
-			what = fmt.Sprintf("%s has no answer of a whole analysis for %s", cmd.Predictions, count(unanswered, "text"))
+		if cmd.Predictions != "" { // of some of the rows, as is usual
+			fmt.Fprintf(std.err, "evenhand: %s has no answer of a whole analysis for %s; no figure holds them\n", cmd.Predictions, count(unanswered, "text"))
+			return nil
 		}
-		fmt.Fprintf(std.err, "evenhand: %s; no figure holds them\n", what)
+		fmt.Fprintf(std.err, "evenhand: %s could not be examined by all detectors, for want of time (30 times \"detect.timeout\") or by a fault of their own; no figure holds them\n",
+			count(unanswered, "text"))
 		return exitCode(3)
 	}
 	return nil

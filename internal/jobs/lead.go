@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ func (r *Runner) serve(ctx context.Context) {
 
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx)) // outlives ctx by the drain time
 	defer cancel()
-	c := cron.New(cron.WithLocation(r.opt.Zone), cron.WithLogger(cron.DiscardLogger))
+	var scheduled []*job
 	var missed sync.WaitGroup
 	for _, j := range r.jobs {
 		known, ran := last[j.Name]
@@ -45,18 +46,32 @@ func (r *Runner) serve(ctx context.Context) {
 		if j.schedule == nil || j.Elsewhere != "" {
 			continue
 		}
-		c.Schedule(j.schedule, cron.FuncJob(func() { r.due(ctx, working, j, Scheduled) }))
+		scheduled = append(scheduled, j)
 		if r.missed(j, known.Slot) {
 			missed.Go(func() { r.due(ctx, working, j, CatchUp) })
 		}
 	}
-	c.Start()
+	begin := func() *cron.Cron {
+		c := cron.New(cron.WithLocation(r.opt.Zone), cron.WithLogger(cron.DiscardLogger))
+		for _, j := range scheduled {
+			c.Schedule(j.schedule, cron.FuncJob(func() { r.due(ctx, working, j, Scheduled) }))
+		}
+		c.Start()
+		return c
+	}
+	c := begin()
 	again := time.NewTicker(settleEvery)
 	defer again.Stop()
 	for leads := true; leads; {
 		select {
 		case <-again.C:
 			_ = r.settle(ctx) // what is still owed is tried again
+			if setBack(c.Entries(), time.Now().In(r.opt.Zone)) {
+				r.opt.Logger.Warn("the clock was set back: the schedule of the jobs begins anew")
+				before := c.Stop()
+				missed.Go(func() { <-before.Done() })
+				c = begin()
+			}
 		case <-ctx.Done():
 			leads = false
 		}
@@ -65,6 +80,12 @@ func (r *Runner) serve(ctx context.Context) {
 	defer drain.Stop()
 	<-c.Stop().Done()
 	missed.Wait()
+}
+
+// setBack tells whether the clock was set back since the schedule was made, which waits until it has come again: an hour,
+// where a clock that ran on local time was set right.
+func setBack(entries []cron.Entry, now time.Time) bool {
+	return slices.ContainsFunc(entries, func(e cron.Entry) bool { return e.Next.After(e.Schedule.Next(now).Add(time.Minute)) })
 }
 
 // missed tells whether a slot passed since the one that was served last. A job that never ran has

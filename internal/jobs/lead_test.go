@@ -41,7 +41,7 @@ func TestRows(t *testing.T) {
 	mark := now.Add(-90 * time.Minute)
 	entries := []jobs.Entry{
 		entry("a", 3*time.Hour, jobs.Done, mark), entry("a", 2*time.Hour, jobs.Done, time.Time{}), entry("a", time.Hour, jobs.Failed, now), entry("a", time.Minute, jobs.Canceled, now),
-		entry("b", time.Hour, jobs.Panicked, time.Time{}),
+		entry("b", time.Hour, jobs.Panicked, time.Time{}), entry("b", -30*24*time.Hour, jobs.Done, now.AddDate(0, 1, 0)), // of a clock that was ahead
 	}
 	for _, e := range append(entries, entries[0]) {
 		if err := j.Add(t.Context(), e); err != nil {

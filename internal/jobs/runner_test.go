@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/robfig/cron/v3"
+
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/wait"
 	"github.com/evenhand/evenhand/sources"
@@ -346,4 +348,48 @@ func TestNewNamesEveryFault(t *testing.T) {
 	if audit.KindOf(err) != audit.KindInvalid {
 		t.Error(audit.KindOf(err))
 	}
+}
+
+// A clock that is set back begins the schedule anew; cron alone would wait until its old next time has come again.
+func TestScheduleOfAClockThatIsSetBack(t *testing.T) {
+	at := time.Date(2026, 11, 30, 22, 26, 45, 0, time.UTC)
+	for _, spec := range []string{"* * * * *", "@hourly", "17 3 * * *", "@every 10m"} {
+		schedule, err := ParseSchedule(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made := []cron.Entry{{Schedule: schedule, Next: schedule.Next(at)}}
+		for after, want := range map[time.Duration]bool{0: false, 10 * time.Second: false, -25 * time.Hour: true} {
+			if got := setBack(made, at.Add(after)); got != want {
+				t.Errorf("%s, %s later: %t", spec, after, got)
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		ahead := true
+		j := &swung{ahead: &ahead}
+		c := cron.New()
+		c.Schedule(j, cron.FuncJob(func() {}))
+		c.Start()
+		defer c.Stop()
+		synctest.Wait()
+		if setBack(c.Entries(), begun) {
+			t.Error("set back before it was")
+		}
+		ahead = false
+		if !setBack(c.Entries(), begun) {
+			t.Error("the entry's next time lies an hour ahead, and nobody sees it")
+		}
+	})
+}
+
+// swung is hourly by a clock that may be an hour ahead.
+type swung struct{ ahead *bool }
+
+func (s *swung) Next(t time.Time) time.Time {
+	if *s.ahead {
+		t = t.Add(time.Hour)
+	}
+	return t.Truncate(time.Hour).Add(time.Hour)
 }

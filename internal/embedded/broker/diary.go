@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,9 @@ type mark struct {
 	At  time.Time `json:"at"`
 	End int64     `json:"end"`
 }
+
+// ahead is how far a mark may lie before now. One beyond it was made while the clock was wrong.
+const ahead = time.Minute
 
 const ringStep = 6 * time.Hour // between two marks of a ring
 
@@ -69,7 +73,7 @@ func (d *diary) save() error {
 // is above its share of bytes, taking records as equally large.
 func (d *diary) ring(topic string, p *kfake.PartitionInfo, now time.Time, share int64) int64 {
 	key := topic + "-" + strconv.Itoa(int(p.Partition))
-	marks := d.Ring[key]
+	marks := slices.DeleteFunc(d.Ring[key], func(m mark) bool { return m.At.After(now.Add(ahead)) })
 	if n := len(marks); n == 0 || now.Sub(marks[n-1].At) >= ringStep {
 		marks = append(marks, mark{At: now.UTC(), End: p.HighWatermark})
 	}
@@ -91,8 +95,12 @@ func (d *diary) ring(topic string, p *kfake.PartitionInfo, now time.Time, share 
 func (d *diary) due(topic string, p *kfake.PartitionInfo, now time.Time) bool {
 	key := tickKey(topic, p.Partition)
 	last, ok := d.Tick[key]
-	if !ok {
-		d.Tick[key] = mark{At: now.UTC(), End: -1}
+	switch {
+	case !ok:
+		last.End = -1
+		fallthrough
+	case last.At.After(now.Add(ahead)):
+		d.Tick[key] = mark{At: now.UTC(), End: last.End}
 		return false
 	}
 	return p.HighWatermark > 0 && p.HighWatermark != last.End && now.Sub(last.At) >= tickAfter

@@ -29,11 +29,32 @@ func TestRing(t *testing.T) {
 		{"eight days: what was there on the first", 8 * 24 * time.Hour, 0, 180, 500, 100},
 		{"too many bytes: half of the records", 8*24*time.Hour + time.Minute, 100, 180, 2000, 140},
 		{"two weeks", 15 * 24 * time.Hour, 140, 200, 500, 180},
+		{"a clock a year ahead: all is old", 380 * 24 * time.Hour, 180, 210, 500, 200},
+		{"set right: what it noted is forgotten", 16 * 24 * time.Hour, 200, 220, 500, 200},
+		{"and ages anew", 24 * 24 * time.Hour, 200, 230, 500, 220},
 	} {
 		got := d.ring("t", &kfake.PartitionInfo{Partition: 3, LogStartOffset: tc.start, HighWatermark: tc.end, NumBytes: tc.size}, day0.Add(tc.after), share)
 		if got != tc.want {
 			t.Errorf("%s: drop up to %d, want %d", tc.name, got, tc.want)
 		}
+	}
+}
+
+// A tick noted by a clock that was ahead counts from when the clock is right again.
+func TestTickOfAWrongClock(t *testing.T) {
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	p := &kfake.PartitionInfo{HighWatermark: 7}
+	d, err := openDiary(filepath.Join(t.TempDir(), "diary.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.ticked(kafkaconn.Interactions, 0, 5, at.AddDate(1, 0, 0))
+	if d.due(kafkaconn.Interactions, p, at) || d.due(kafkaconn.Interactions, p, at.Add(23*time.Hour)) || !d.due(kafkaconn.Interactions, p, at.Add(25*time.Hour)) {
+		t.Error("the tick of a year ahead holds")
+	}
+	d.ticked(kafkaconn.Interactions, 0, 7, at.AddDate(1, 0, 0))
+	if d.due(kafkaconn.Interactions, p, at) || d.due(kafkaconn.Interactions, p, at.Add(25*time.Hour)) {
+		t.Error("nothing came since the tick, and it is due")
 	}
 }
 
