@@ -125,7 +125,9 @@ func TestUpOnAFullDisk(t *testing.T) {
 			t.Errorf("no %s in the metrics", want)
 		}
 	}
-	command(t, "", "doctor", "--data-dir", dir).says(t, 3, "bad   broker folder", "")
+	if r := command(t, "", "doctor", "--data-dir", dir); r.code != 3 || !strings.Contains(r.out, "bad   broker folder") || !strings.Contains(r.out, "bad   ready              not ready: 503") {
+		t.Errorf("doctor: %d\n%s", r.code, r.out)
+	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/evenhand/evenhand/internal/chconn"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
+	"github.com/evenhand/evenhand/internal/jobs"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
 )
 
@@ -114,7 +117,9 @@ func embedded(ctx context.Context, s settings) (out []diagnosis) {
 		add("bad", "store", err.Error()+storeMend(p.PID))
 	} else {
 		add("ok", "store", "answers a query")
+		out = append(out, lastRuns(ctx, p.Config()))
 	}
+	out = append(out, readiness(ctx, r.HTTP))
 	if p, err := engine.Running(engineDir(s), engine.API); err == nil {
 		out = append(out, policies(ctx, p.Config(), string(engine.API)))
 	}
@@ -142,7 +147,7 @@ func outside(ctx context.Context, s settings) (out []diagnosis) {
 		}
 		return append(out, diagnosis{"bad", "clickhouse", err.Error() + mend})
 	}
-	out = append(out, diagnosis{"ok", "clickhouse", "answers a query"})
+	out = append(out, diagnosis{"ok", "clickhouse", "answers a query"}, lastRuns(ctx, s.clickhouse()))
 	if s.ClickHouse.ReaderUsername == "" {
 		return append(out, diagnosis{"warn", "row policies", "Evenhand's queries alone keep tenants apart; set clickhouse.reader_username to an account with row policies for a second belt, see docs/operations.md"})
 	}
@@ -200,6 +205,42 @@ func pingStore(ctx context.Context, cfg chconn.Config) error {
 		return chconn.Wrap("query", err)
 	}
 	return nil
+}
+
+// readiness asks the running process itself.
+func readiness(ctx context.Context, url string) diagnosis {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var checks strings.Builder
+	if err := askReady(ctx, url, &checks); err != nil {
+		return diagnosis{"bad", "ready", strings.TrimSpace(err.Error() + "\n" + checks.String())}
+	}
+	return diagnosis{"ok", "ready", "all of the process's own checks"}
+}
+
+// lastRuns names the jobs whose last run did not succeed.
+func lastRuns(ctx context.Context, cfg chconn.Config) diagnosis {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := chconn.Open(cfg)
+	if err != nil {
+		return diagnosis{"bad", "jobs", err.Error()}
+	}
+	defer func() { _ = conn.Close() }()
+	last, err := jobs.NewRows(conn, cfg.Database).Last(ctx)
+	if err != nil {
+		return diagnosis{"bad", "jobs", err.Error()}
+	}
+	var failed []string
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		if l := last[name]; l.Status != jobs.Done && l.Status != jobs.Canceled {
+			failed = append(failed, fmt.Sprintf("%s (%s at %s)", name, l.Status, l.Finished.UTC().Format(time.RFC3339)))
+		}
+	}
+	if len(failed) > 0 {
+		return diagnosis{"warn", "jobs", "the last run did not succeed of " + strings.Join(failed, ", ") + "; 'evenhand jobs list' says why"}
+	}
+	return diagnosis{"ok", "jobs", count(len(last), "job") + " ran, each with success when it did last"}
 }
 
 // engineDir and brokerDir are the folders of the embedded store and broker.

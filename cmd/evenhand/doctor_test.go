@@ -5,10 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/embedded/enginetest"
+	"github.com/evenhand/evenhand/internal/jobs"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/store/migrate/migratetest"
 )
 
 // The doctor compares what topics take with what is wanted: what keeps a process from starting is bad.
@@ -72,5 +77,27 @@ func TestDoctorTriesTheDataFolder(t *testing.T) {
 	command(t, "", "doctor", "--data-dir", filepath.Join(dir, "new"))
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("the doctor left something: %v %v", left, err)
+	}
+}
+
+// The doctor names jobs that do not succeed: they fail in silence otherwise.
+func TestDoctorNamesJobsThatFail(t *testing.T) {
+	cfg := enginetest.Database(t)
+	migratetest.Run(t, cfg)
+	rows := jobs.NewRows(enginetest.Conn(t, cfg), cfg.Database)
+	at := time.Now().UTC().Truncate(time.Second).Add(-time.Hour)
+	for i, e := range []jobs.Entry{{Job: jobRollup, Status: jobs.Failed}, {Job: jobRollup, Status: jobs.Done}, {Job: jobRetention, Status: jobs.Done}, {Job: jobRetention, Status: jobs.TimedOut}} {
+		e.ID, e.Trigger, e.Slot, e.Started, e.Finished = audit.NewID(at), jobs.Scheduled, at, at, at.Add(time.Duration(i)*time.Minute)
+		if err := rows.Add(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := diagnosis{"warn", "jobs", "the last run did not succeed of retention (timeout at " + at.Add(3*time.Minute).Format(time.RFC3339) + "); 'evenhand jobs list' says why"}
+	if got := lastRuns(t.Context(), cfg); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	cfg.Password = "wrong"
+	if got := lastRuns(t.Context(), cfg); got.State != "bad" {
+		t.Errorf("%+v", got)
 	}
 }

@@ -134,7 +134,8 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 		must(t, "", "ready", "--data-dir", u.dir)
 	})
 	t.Run("doctor", func(t *testing.T) {
-		if r := evenhand(t, "", "doctor", "--data-dir", u.dir); r.code != 0 || !strings.Contains(r.out, "the account api sees the tenant that a query names, and nothing without") {
+		r := evenhand(t, "", "doctor", "--data-dir", u.dir)
+		if r.code != 0 || !strings.Contains(r.out, "the account api sees the tenant that a query names, and nothing without") || !strings.Contains(r.out, "ok    ready ") || !strings.Contains(r.out, "ok    jobs ") {
 			t.Errorf("status %d\n%s%s", r.code, r.out, r.err)
 		}
 	})

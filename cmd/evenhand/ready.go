@@ -37,11 +37,16 @@ func (cmd *readyCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			url = r.HTTP
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
+	defer cancel()
+	return askReady(ctx, url, std.out)
+}
+
+// askReady asks a process whether it is ready; what it says of its checks goes to out.
+func askReady(ctx context.Context, url string, out io.Writer) error {
 	if !strings.HasSuffix(url, "/readyz") {
 		url = strings.TrimSuffix(url, "/") + "/readyz"
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -55,7 +60,7 @@ func (cmd *readyCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return fmt.Errorf("not ready: %s does not answer: %w", url, err)
 	}
 	defer func() { _ = res.Body.Close() }()
-	if _, err := io.Copy(std.out, io.LimitReader(res.Body, 1<<16)); err != nil {
+	if _, err := io.Copy(out, io.LimitReader(res.Body, 1<<16)); err != nil {
 		return err
 	}
 	if res.StatusCode != http.StatusOK {
