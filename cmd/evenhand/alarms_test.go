@@ -78,15 +78,17 @@ func TestBreachesWithoutRate(t *testing.T) {
 		{ID: audit.ID{1}, Seq: 1, Tier: audit.TierPolicy, State: audit.BreachOpen, Reason: "breached", Tenant: "acme", Domain: audit.HR, Kind: "charter.sex", Opened: at, Changed: at, K: 1},
 		{ID: audit.ID{2}, Seq: 1, Tier: audit.TierRate, State: audit.BreachOpen, Reason: "breached", Tenant: "acme", Domain: audit.HR, Kind: "charter.age", Opened: at, Changed: at, N: 100, Baseline: 0.01},
 		{ID: audit.ID{3}, Seq: 1, Tier: audit.TierMitigation, State: audit.BreachOpen, Reason: "breached", Tenant: "acme", Domain: audit.HR, Kind: "charter.age", Opened: at, Changed: at, N: 100, K: 6, Rate: 0.06, Baseline: 0.02},
+		{ID: audit.ID{4}, Seq: 1, Tier: audit.TierBlind, State: audit.BreachOpen, Reason: "breached", Tenant: "acme", Domain: audit.HR, Opened: at, Changed: at, N: 120, K: 23, Rate: 23. / 120, Baseline: 0.1},
 	}
 	var table, lines bytes.Buffer
 	if err := errors.Join(printBreaches(&table, list, false, false), printBreaches(&lines, list, true, false)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"1    open   breached  policy      acme    hr      charter.sex  2026-04-11 12:00  2026-04-11 12:00  1      –    –       –              –\n",
-		"1    open   breached  ticket      acme    hr      charter.age  2026-04-11 12:00  2026-04-11 12:00  0      100  0.00 %  0.00 – 0.00 %  1.00 %\n",
-		"1    open   breached  mitigation  acme    hr      charter.age  2026-04-11 12:00  2026-04-11 12:00  6      100  6.00 %  0.00 – 0.00 %  2.00 % (limit)\n", " BASELINE OR LIMIT\n",
+		"1    open   breached  policy      acme    hr      charter.sex   2026-04-11 12:00  2026-04-11 12:00  1      –    –        –              –\n",
+		"1    open   breached  ticket      acme    hr      charter.age   2026-04-11 12:00  2026-04-11 12:00  0      100  0.00 %   0.00 – 0.00 %  1.00 %\n",
+		"1    open   breached  mitigation  acme    hr      charter.age   2026-04-11 12:00  2026-04-11 12:00  6      100  6.00 %   0.00 – 0.00 %  2.00 % (limit)\n",
+		"1    open   breached  blind       acme    hr      not analysed  2026-04-11 12:00  2026-04-11 12:00  23     120  19.17 %  0.00 – 0.00 %  10.00 % (limit)\n", " BASELINE OR LIMIT\n",
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%s\nwant %s", table.String(), want)

@@ -339,3 +339,21 @@ classifier.encoder  charter.sex  LOW       1             (text dropped)         
 		}
 	}
 }
+
+// What was not judged, or in part, stands beside the rates.
+func TestCoverageSaysWhatWasNotJudged(t *testing.T) {
+	for want, c := range map[string]store.Coverage{
+		"\nCoverage: 114 analysed, 0 failed, 1 without a response, 2 rejected\n": {Received: 115, Analysed: 114, Skipped: 1, Rejected: 2},
+		"\nCoverage: 12 analysed, 1 failed, 0 without a response, 0 rejected\n" +
+			"          11 more failed until they were given up: nobody looked at them\n          3 more wait for their analysis\n" +
+			"          2 of the analysed were looked at by some detectors only: what the others find is missing\n" +
+			"          4 of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen\n" +
+			"          5 of the received name a domain that has no profile: they were scored as general, and count there\n": {
+			Received: 27, Analysed: 12, Failed: 1, Abandoned: 11, Pending: 3, Partial: 2, OtherLanguages: 4, OtherDomains: 5},
+	} {
+		var b bytes.Buffer
+		if printCoverage(&b, c); b.String() != want {
+			t.Errorf("%s\nwant\n%s", b.String(), want)
+		}
+	}
+}

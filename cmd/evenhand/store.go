@@ -226,7 +226,18 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "judge": judged, "rates": orEmpty(rates), "findings": orEmpty(top)})
 	}
 	printRates(std.out, rates, top, cmd.Min)
-	fmt.Fprintf(std.out, "\nCoverage: %d analysed, %d failed, %d without a response, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.Skipped, coverage.Rejected)
+	printCoverage(std.out, coverage)
+	const minute = "2006-01-02 15:04"
+	fmt.Fprintf(std.out, "Window: %s to %s UTC\n", w.From.UTC().Format(minute), w.To.UTC().Format(minute))
+	if judged != (store.JudgeCoverage{}) {
+		fmt.Fprintf(std.out, "Judge: %d judged, %d failed, %d skipped for want of budget, %d abandoned; %d calls, %.4f USD\n", judged.Judged, judged.Failed, judged.Skipped, judged.Abandoned, judged.Calls, judged.CostUSD)
+	}
+	return nil
+}
+
+// printCoverage says what the rates above it are of, and what they are not of.
+func printCoverage(out io.Writer, coverage store.Coverage) {
+	fmt.Fprintf(out, "\nCoverage: %d analysed, %d failed, %d without a response, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.Skipped, coverage.Rejected)
 	for _, more := range []struct {
 		n    uint64
 		what string
@@ -234,23 +245,13 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		{coverage.Abandoned, "more failed until they were given up: nobody looked at them"},
 		{coverage.Pending, "more wait for their analysis"},
 		{coverage.Partial, "of the analysed were looked at by some detectors only: what the others find is missing"},
+		{coverage.OtherLanguages, "of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen"},
+		{coverage.OtherDomains, "of the received name a domain that has no profile: they were scored as general, and count there"},
 	} {
 		if more.n > 0 {
-			fmt.Fprintf(std.out, "          %d %s\n", more.n, more.what)
+			fmt.Fprintf(out, "          %d %s\n", more.n, more.what)
 		}
 	}
-	if coverage.OtherLanguages > 0 {
-		fmt.Fprintf(std.out, "          %d of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen\n", coverage.OtherLanguages)
-	}
-	if coverage.OtherDomains > 0 {
-		fmt.Fprintf(std.out, "          %d of the received name a domain that has no profile: they were scored as general, and count there\n", coverage.OtherDomains)
-	}
-	const minute = "2006-01-02 15:04"
-	fmt.Fprintf(std.out, "Window: %s to %s UTC\n", w.From.UTC().Format(minute), w.To.UTC().Format(minute))
-	if judged != (store.JudgeCoverage{}) {
-		fmt.Fprintf(std.out, "Judge: %d judged, %d failed, %d skipped for want of budget, %d abandoned; %d calls, %.4f USD\n", judged.Judged, judged.Failed, judged.Skipped, judged.Abandoned, judged.Calls, judged.CostUSD)
-	}
-	return nil
 }
 
 // printRates prints the table of domains and kinds and the findings with their evidence. Kinds found
