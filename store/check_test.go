@@ -205,6 +205,18 @@ func rolled(f *fixture) {
 	f.insert("job_runs", row{"job": store.JobRollup, "started_at": time.Now(), "run_id": audit.NewID(time.Now()).String(), "status": "done", "watermark": time.Now().Add(time.Hour)})
 }
 
+// What a clock that was ahead noted is no watermark before that time has come: nothing would be dirty until then.
+func TestWatermarkOfAClockThatWasAhead(t *testing.T) {
+	f := newFixture(t)
+	mark := time.Now().UTC().Truncate(time.Millisecond).Add(-time.Minute)
+	for i, at := range []time.Time{mark.Add(-time.Hour), mark, mark.AddDate(0, 1, 0)} {
+		f.insert("job_runs", row{"job": store.JobRollup, "started_at": at, "run_id": audit.DeriveID(fmt.Sprint(i)).String(), "status": "done", "watermark": at})
+		if got, err := f.RollupWatermark(t.Context()); err != nil || !got.Equal([]time.Time{at, at, mark}[i]) {
+			t.Errorf("after %s: %s %v", at, got, err)
+		}
+	}
+}
+
 func TestCheckOfRollups(t *testing.T) {
 	const wrong = "INSERT INTO {{db}}.rollup_%[1]s SELECT * REPLACE (version + 1 AS version, %[2]s) FROM {{db}}.rollup_%[1]s FINAL WHERE %[3]s"
 	older := sample("acme", 0)
