@@ -24,3 +24,16 @@ func TestReadHello(t *testing.T) {
 		t.Errorf("got %v, %v; want %v", h, err, want)
 	}
 }
+
+// What the engine says at each start is no reason for its end.
+func TestHead(t *testing.T) {
+	var h head
+	for _, s := range []string{"Logging warning to /d/log/engine.log\n", "Logging errors to /d/log/engine.err.log\nCode: 210. DB::NetException: ", "Address already in use\n"} {
+		if _, err := h.Write([]byte(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := h.String(); got != "Code: 210. DB::NetException: Address already in use" {
+		t.Error(got)
+	}
+}

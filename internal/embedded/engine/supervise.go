@@ -287,5 +287,11 @@ func (h *head) Write(p []byte) (int, error) {
 func (h *head) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return chconn.Redact(strings.TrimSpace(string(h.b)))
+	var said []string
+	for line := range strings.Lines(string(h.b)) {
+		if !strings.HasPrefix(line, "Logging ") { // where to, at each start
+			said = append(said, line)
+		}
+	}
+	return chconn.Redact(strings.TrimSpace(strings.Join(said, "")))
 }
