@@ -14,21 +14,57 @@ type event struct {
 
 var errTooLarge = errors.New("the response has more bytes than gateway.response_bytes")
 
-// events reads a stream of server-sent events. Lines end in \n or \r\n.
+// events reads a stream of server-sent events. Lines end in \n, \r\n or \r, as the HTML standard has it.
 type events struct {
-	r   *bufio.Reader
-	max int // bytes of one event
+	r    *bufio.Reader
+	max  int  // bytes of one event
+	bare bool // a line ended in \r alone: of the next one nobody waits whether a \n follows
 }
 
 func newEvents(r io.Reader, most int64) *events {
-	return &events{bufio.NewReaderSize(r, 16<<10), int(most)}
+	return &events{r: bufio.NewReaderSize(r, 16<<10), max: int(most)}
+}
+
+// line reads to the end of a line, as [bufio.Reader.ReadSlice] does to a byte.
+func (e *events) line() ([]byte, error) {
+	for seen := 0; ; {
+		if _, err := e.r.Peek(seen + 1); err != nil {
+			return e.take(e.r.Buffered()), err
+		}
+		b, _ := e.r.Peek(e.r.Buffered())
+		at := bytes.IndexAny(b[seen:], "\r\n")
+		if at < 0 {
+			seen = len(b)
+			continue
+		}
+		at += seen
+		if b[at] == '\n' || e.bare && at+1 == len(b) {
+			return e.take(at + 1), nil
+		}
+		after, err := e.r.Peek(at + 2)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return e.take(at), err
+		case err == nil && after[at+1] == '\n':
+			return e.take(at + 2), nil
+		}
+		e.bare = true
+		return e.take(at + 1), nil
+	}
+}
+
+// take gives the next n bytes, which are there.
+func (e *events) take(n int) []byte {
+	b, _ := e.r.Peek(n)
+	_, _ = e.r.Discard(n)
+	return b
 }
 
 // next gives the next event; io.EOF after the last, which may lack its blank line.
 func (e *events) next() (ev event, err error) {
 	said, from := false, 0
 	for {
-		line, err := e.r.ReadSlice('\n')
+		line, err := e.line()
 		ev.raw = append(ev.raw, line...)
 		switch {
 		case len(ev.raw) > e.max:

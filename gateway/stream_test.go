@@ -490,6 +490,37 @@ func TestQueryPasses(t *testing.T) {
 	}
 }
 
+// A stream's lines may end in \r alone, however it is cut, and none is held back for what could follow.
+func TestLineEndsOfStreams(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		raw := strings.ReplaceAll(": hi\n\nid: 1\ndata: {\"a\":\ndata: 1}\n\n\ndata: é\n\ndata: [DONE]", "\n", end)
+		for step := 1; step < 12; step++ {
+			e := newEvents(&stepped{[]byte(raw), step}, 1<<20)
+			var datas, raws []string
+			for {
+				ev, err := e.next()
+				if err != nil {
+					break
+				}
+				datas, raws = append(datas, string(ev.data)), append(raws, string(ev.raw))
+			}
+			if got, want := fmt.Sprintf("%q", datas), fmt.Sprintf("%q", []string{"", "{\"a\":\n1}", "é", "[DONE]"}); got != want {
+				t.Errorf("%q in steps of %d: %s, want %s", end, step, got, want)
+			}
+			if got, want := strings.Join(raws, ""), strings.TrimSuffix(raw, end)+"\n\n"; got != want {
+				t.Errorf("%q in steps of %d passes as %q", end, step, got)
+			}
+		}
+	}
+	s := start(t, newProvider(t, streams("\r", append(pieces(clean), "[DONE]")...)).URL, nil)
+	if got := s.do(PathChat, prompt("hi", `,"stream":true`)); got.status != http.StatusOK {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+	if in := s.recorded(); in.Response != clean || in.Status != "success" {
+		t.Errorf("%s %q", in.Status, in.Response)
+	}
+}
+
 // A provider that closes its connections without an answer is asked once more, not once for each that is idle.
 func TestAskedOnceMore(t *testing.T) {
 	const idle = 6
