@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -232,7 +233,7 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 		v.Status = audit.Partial
 	}
 	a.conclude(v, x, families, measured)
-	if v.Status == audit.Done && strings.IndexFunc(in.Response, visible) < 0 { // a call that failed, or a prompt alone: what was found in the prompt stays
+	if v.Status == audit.Done && strings.IndexFunc(in.Response, visible) < 0 && !slices.ContainsFunc(v.Findings, inOutput) { // a call that failed, or a prompt alone: what was found in the prompt stays
 		v.Status, v.Reason = audit.Skipped, "no_response"
 	}
 	if v.Status == audit.Done && !x.plain[sideIndex(audit.Output)] && !language.Known(x.Normal(audit.Output).String()) {
@@ -244,6 +245,8 @@ func (a *Analyzer) Analyze(ctx context.Context, in *audit.Interaction) *audit.Ve
 
 // visible tells characters that say something: an answer of blanks alone is none.
 func visible(r rune) bool { return !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf) }
+
+func inOutput(f audit.Finding) bool { return f.Side == audit.Output }
 
 func (a *Analyzer) prepareSafely(in *audit.Interaction) (x *Input, ok bool) {
 	defer func() {
