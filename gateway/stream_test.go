@@ -521,17 +521,14 @@ func TestLineEndsOfStreams(t *testing.T) {
 	}
 }
 
-// A provider that closes its connections without an answer is asked once more, not once for each that is idle.
-func TestAskedOnceMore(t *testing.T) {
-	const idle = 6
+// byHand gives the address of a provider whose connections are served by hand, and closed then.
+func byHand(t *testing.T, serve func(c net.Conn, in *bufio.Reader)) string {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var conns sync.WaitGroup
-	var dying, asked atomic.Int32
-	var warm sync.WaitGroup
-	warm.Add(idle)
 	conns.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -540,27 +537,38 @@ func TestAskedOnceMore(t *testing.T) {
 			}
 			conns.Go(func() {
 				defer func() { _ = c.Close() }()
-				in := bufio.NewReader(c)
-				for {
-					r, err := http.ReadRequest(in)
-					if err != nil {
-						return
-					}
-					_, _ = io.Copy(io.Discard, r.Body)
-					if dying.Load() > 0 {
-						asked.Add(1)
-						return
-					}
-					warm.Done()
-					warm.Wait() // so that each of them has a connection
-					body := completion(clean)
-					_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-				}
+				serve(c, bufio.NewReader(c))
 			})
 		}
 	})
 	t.Cleanup(func() { _ = l.Close(); conns.Wait() })
-	s := start(t, "http://"+l.Addr().String(), nil)
+	return "http://" + l.Addr().String()
+}
+
+// A provider that closes its connections without an answer is asked once more, not once for each that is idle.
+func TestAskedOnceMore(t *testing.T) {
+	const idle = 6
+	var dying, asked atomic.Int32
+	var warm sync.WaitGroup
+	warm.Add(idle)
+	base := byHand(t, func(c net.Conn, in *bufio.Reader) {
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if dying.Load() > 0 {
+				asked.Add(1)
+				return
+			}
+			warm.Done()
+			warm.Wait() // so that each of them has a connection
+			body := completion(clean)
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		}
+	})
+	s := start(t, base, nil)
 	var calls sync.WaitGroup
 	for range idle {
 		calls.Go(func() { s.do(PathChat, prompt("hi", "")) })
@@ -597,40 +605,24 @@ func TestOnceMoreAtOnceOnly(t *testing.T) {
 
 // A provider that closes a connection which was idle, just as a call takes it, is asked again on another.
 func TestStaleConnection(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var conns sync.WaitGroup
-	conns.Go(func() {
-		for {
-			c, err := l.Accept()
+	base := byHand(t, func(c net.Conn, in *bufio.Reader) {
+		for n := 0; ; n++ {
+			r, err := http.ReadRequest(in)
 			if err != nil {
 				return
 			}
-			conns.Go(func() {
-				defer func() { _ = c.Close() }()
-				in := bufio.NewReader(c)
-				for n := 0; ; n++ {
-					r, err := http.ReadRequest(in)
-					if err != nil {
-						return
-					}
-					if _, theirs := r.Header["Idempotency-Key"]; theirs {
-						t.Error("a header of our own is sent")
-					}
-					_, _ = io.Copy(io.Discard, r.Body)
-					if n == 1 {
-						return
-					}
-					body := completion(clean)
-					_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-				}
-			})
+			if _, theirs := r.Header["Idempotency-Key"]; theirs {
+				t.Error("a header of our own is sent")
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			if n == 1 {
+				return
+			}
+			body := completion(clean)
+			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 		}
 	})
-	t.Cleanup(func() { _ = l.Close(); conns.Wait() })
-	s := start(t, "http://"+l.Addr().String(), nil)
+	s := start(t, base, nil)
 	for range 4 {
 		if got := s.do(PathChat, prompt("hi", "")); got.status != http.StatusOK {
 			t.Errorf("%d %s", got.status, got.body)
