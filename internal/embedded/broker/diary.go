@@ -95,11 +95,10 @@ func (d *diary) ring(topic string, p *kfake.PartitionInfo, now time.Time, share 
 func (d *diary) due(topic string, p *kfake.PartitionInfo, now time.Time) bool {
 	key := tickKey(topic, p.Partition)
 	last, ok := d.Tick[key]
-	switch {
-	case !ok:
+	if !ok {
 		last.End = -1
-		fallthrough
-	case last.At.After(now.Add(ahead)):
+	}
+	if !ok || last.At.After(now.Add(ahead)) {
 		d.Tick[key] = mark{At: now.UTC(), End: last.End}
 		return false
 	}
