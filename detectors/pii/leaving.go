@@ -104,11 +104,14 @@ func (m *Masker) findings(ctx context.Context, text string) ([]audit.Finding, er
 	if err := ctx.Err(); err != nil {
 		return nil, audit.E("analyze", audit.KindUnavailable, err)
 	}
-	if v.Status != audit.Done {
+	if !looked(v) {
 		return nil, audit.E("analyze", audit.KindInternal, errors.New("could not look for personal data"))
 	}
 	return v.Findings, nil
 }
+
+// looked says whether all of a text was looked at: a text of blanks is skipped, and hides nothing.
+func looked(v *audit.Verdict) bool { return v.Status == audit.Done || v.Status == audit.Skipped }
 
 // together gives what is found in texts that are read as one, by text. What would lie in two of them is left out.
 func (m *Masker) together(ctx context.Context, texts []string) (found [][]audit.Finding, err error) {

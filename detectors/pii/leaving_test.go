@@ -36,6 +36,10 @@ func TestTextsThatLeave(t *testing.T) {
 	if err != nil || clean[0].Text != "Who fits?" || clean[0].Original(audit.Span{Start: 4, End: 8}) != (audit.Span{Start: 4, End: 8}) {
 		t.Error(clean, err)
 	}
+	blank, err := m.Texts(t.Context(), " \n", "Who fits?", "\u200b")
+	if err != nil || blank[0].Text != " \n" || blank[2].Text != "\u200b" {
+		t.Error("texts of blanks:", blank, err)
+	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if out, err := m.Texts(gone, prompt); out != nil || audit.KindOf(err) != audit.KindUnavailable {

@@ -89,7 +89,11 @@ func TestMaskerKnowsValues(t *testing.T) {
 	if got.Response != "Her SSN: [US_SSN_1]" || got.Metadata != `{"ref":"x[US_SSN_1]y"}` {
 		t.Errorf("%s %s", got.Response, got.Metadata)
 	}
-	in.Metadata = `{`
+	in.Query, in.Messages = " ", `[{"role":"system","content":"\n"}]`
+	if got = masker(t).Record(t.Context(), audit.Record{Interaction: in}).Interaction; got.Response != "Her SSN: [US_SSN_1]" || got.Query != " " || got.Messages != in.Messages {
+		t.Errorf("texts of blanks beside it: %+v", got)
+	}
+	in.Query, in.Messages, in.Metadata = "", "", `{`
 	if got = masker(t).Record(t.Context(), audit.Record{Interaction: in}).Interaction; got.Response != pii.NotMasked || got.Metadata != `"`+pii.NotMasked+`"` || got.Prompt != "" {
 		t.Errorf("what cannot be read is kept: %+v", got)
 	}
