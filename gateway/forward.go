@@ -44,7 +44,7 @@ func (x *exchange) forward(ctx context.Context) *fault {
 		return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_redirect", say: fmt.Sprintf("the provider answers %d: redirects are not followed; mend the upstream's base_url", res.StatusCode)}
 	case res.StatusCode >= 400:
 		return x.failed(asking, res)
-	case media == "text/event-stream":
+	case media == "text/event-stream" || x.req.stream && mislabelled(res):
 		return x.stream(ctx, asking, res)
 	}
 	return x.whole(ctx, asking, res)

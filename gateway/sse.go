@@ -5,7 +5,33 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/http"
+	"strings"
 )
+
+// mislabelled tells whether an answer is a stream of events though its Content-Type names something else, as some providers
+// and proxies have it: clients who asked for a stream read it whatever the name. Nothing of the answer is lost.
+func mislabelled(res *http.Response) bool {
+	r := bufio.NewReader(res.Body)
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{r, res.Body}
+	for n := 1; ; n++ { // a byte more each time: who is asked for more than there is would wait
+		head, err := r.Peek(n)
+		head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), "\r\n")
+		begun := bytes.HasPrefix([]byte("\ufeff"), head) // nothing yet, or a byte order mark that is not whole
+		for _, field := range []string{":", "data:", "event:", "id:", "retry:"} {
+			if strings.HasPrefix(string(head), field) {
+				return true
+			}
+			begun = begun || strings.HasPrefix(field, string(head))
+		}
+		if err != nil || !begun {
+			return false
+		}
+	}
+}
 
 // event is one event of a stream. raw is what came, its blank line included; data is "" for comments.
 type event struct {

@@ -521,6 +521,36 @@ func TestLineEndsOfStreams(t *testing.T) {
 	}
 }
 
+// A stream is read as one whatever its Content-Type, if its caller asked for a stream; an answer in one piece stays one.
+func TestMislabelledStreams(t *testing.T) {
+	as := func(media, before string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", media)
+			_, _ = io.WriteString(w, before)
+			w.(http.Flusher).Flush()
+			_, _ = io.WriteString(w, "data: "+strings.Join(append(pieces(biased), "[DONE]"), "\n\ndata: ")+"\n\n")
+		}
+	}
+	for _, media := range []string{"application/json", "text/plain; charset=utf-8", ""} {
+		for _, before := range []string{"", ": hello\n\n", "\ufeff\r\n", "event: x\n"} {
+			s := start(t, newProvider(t, as(media, before)).URL, blocks)
+			got := s.do(PathChat, prompt("hi", `,"stream":true`))
+			if in := s.recorded(); in.Response != biased || in.Status != "blocked" || strings.Contains(got.body, "[DONE]") && strings.Contains(got.body, biased) {
+				t.Errorf("%q %q: %q %q %s", media, before, in.Status, in.Response, got.body)
+			}
+		}
+	}
+	for _, body := range []string{"", "date", "d", "\xef\xbb", "{}", "<html>"} {
+		res := &http.Response{Body: io.NopCloser(strings.NewReader(body))}
+		if mislabelled(res) {
+			t.Errorf("%q is taken for a stream", body)
+		}
+		if b, err := io.ReadAll(res.Body); err != nil || string(b) != body {
+			t.Errorf("%q is %q then: %v", body, b, err)
+		}
+	}
+}
+
 // byHand gives the address of a provider whose connections are served by hand, and closed then.
 func byHand(t *testing.T, serve func(c net.Conn, in *bufio.Reader)) string {
 	t.Helper()

@@ -119,13 +119,19 @@ func TestAFolderInUseIsNamed(t *testing.T) {
 	if err := inUse(dir, cause); err != cause { //nolint:errorlint // it comes back as it is, not wrapped
 		t.Errorf("nobody runs: %v", err)
 	}
-	if err := writeRunning(dir, running{PID: os.Getppid(), HTTP: "http://127.0.0.1:8787"}); err != nil {
+	me := running{PID: os.Getppid(), HTTP: "http://127.0.0.1:8787"}
+	gone, err := writeRunning(dir, me)
+	if err != nil || gone.Close() != nil {
 		t.Fatal(err)
 	}
+	if err := inUse(dir, cause); err != cause { //nolint:errorlint // as above
+		t.Errorf("what ran was killed, and its process id is another's: %v", err)
+	}
+	runs(t, dir, me)
 	if err := inUse(dir, nil); err != nil {
 		t.Errorf("no fault: %v", err)
 	}
-	err := inUse(dir, cause)
+	err = inUse(dir, cause)
 	for _, want := range []string{"data_dir: " + dir + " is in use", "--data-dir", "--http", "http://127.0.0.1:8787"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q", err, want)

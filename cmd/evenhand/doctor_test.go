@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/internal/embedded/engine"
 	"github.com/evenhand/evenhand/internal/embedded/enginetest"
 	"github.com/evenhand/evenhand/internal/jobs"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
@@ -96,6 +97,7 @@ func TestDoctorNamesJobsThatFail(t *testing.T) {
 	if got := lastRuns(t.Context(), cfg); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+	cfg = enginetest.Shared(t).Endpoint(engine.Writer).Config() // by the port that others see
 	cfg.Password = "wrong"
 	if got := lastRuns(t.Context(), cfg); got.State != "bad" {
 		t.Errorf("%+v", got)

@@ -110,6 +110,16 @@ type up struct {
 	running
 }
 
+// runs tells what looks for a running process that r is one, until the test ends.
+func runs(t *testing.T, dir string, r running) {
+	t.Helper()
+	held, err := writeRunning(dir, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = held.Close() })
+}
+
 func startUp(t *testing.T, dir string, args ...string) *up {
 	t.Helper()
 	u := &up{t: t, dir: dir, log: &output{}, done: make(chan struct{})}

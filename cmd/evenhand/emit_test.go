@@ -464,9 +464,7 @@ func TestEmitKnowsWhatRunsByItsFolder(t *testing.T) {
 	places := map[string]bool{}
 	for range 2 {
 		dir := t.TempDir()
-		if err := writeRunning(dir, running{PID: os.Getpid(), Kafka: kafka}); err != nil {
-			t.Fatal(err)
-		}
+		runs(t, dir, running{PID: os.Getpid(), Kafka: kafka})
 		s := defaultSettings()
 		s.DataDir = dir
 		out, err := (&emitCmd{}).sender(s, time.Now())

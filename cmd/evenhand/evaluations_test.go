@@ -184,9 +184,7 @@ func serving(t *testing.T, s settings, roles ...string) (*stack, func()) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- st.serve(ctx) }()
-	if err := writeRunning(s.DataDir, running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now()}); err != nil {
-		t.Error(err)
-	}
+	runs(t, s.DataDir, running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now()})
 	return st, func() {
 		cancel()
 		if err := <-served; err != nil {

@@ -31,9 +31,7 @@ func TestFactsOfPeopleAndAnalyzers(t *testing.T) {
 	defer st.close(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- st.serve(ctx) }()
-	if err := writeRunning(s.DataDir, running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	runs(t, s.DataDir, running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now()})
 	file := filepath.Join(t.TempDir(), "in.jsonl")
 	write(t, file, fmt.Sprintf(`{"id":"a","trace_id":%q,"response":"The weather is fine."}`+"\n", trace))
 	must(t, "", "emit", file, "--data-dir", s.DataDir, "--quiet")

@@ -59,9 +59,7 @@ func TestAJobMendsWhatADetectorFailed(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- st.serve(ctx) }()
 	base := "http://" + st.listener.Addr().String()
-	if err := writeRunning(s.DataDir, running{PID: os.Getpid(), HTTP: base, Kafka: st.broker.Addr(), Started: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	runs(t, s.DataDir, running{PID: os.Getpid(), HTTP: base, Kafka: st.broker.Addr(), Started: time.Now()})
 	file := filepath.Join(t.TempDir(), "in.jsonl")
 	write(t, file, fmt.Sprintf(`{"id":"a","trace_id":%q,"response":"Women are too emotional to lead."}
 {"id":"b","response":"The weather is fine."}

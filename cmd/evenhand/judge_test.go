@@ -57,9 +57,7 @@ func TestJudgeFromDoorToStream(t *testing.T) {
 	defer st.close(context.WithoutCancel(ctx))
 	served := make(chan error, 1)
 	go func() { served <- st.serve(ctx) }()
-	if err := writeRunning(s.DataDir, running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
+	runs(t, s.DataDir, running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now()})
 	file := filepath.Join(t.TempDir(), "in.jsonl")
 	write(t, file, `{"id":"chosen","domain":"hr","response":"She may be too emotional for this."}`+"\n"+`{"id":"fine","domain":"hr","response":"The weather is fine."}`+"\n"+`{"id":"other","domain":"finance","response":"The film is too emotional."}`+"\n")
 	must(t, "", "emit", file, "--data-dir", s.DataDir, "--quiet")

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/evenhand/evenhand/internal/obs"
 )
@@ -52,6 +50,3 @@ func (cmd *runCmd) Run(ctx context.Context, c *cli, io *stdio) error {
 	log.Info("evenhand is running", "roles", cmd.Roles, "http", st.listener.Addr().String(), "version", version())
 	return st.serve(ctx)
 }
-
-// alive tells whether the process exists.
-func alive(p *os.Process) bool { return p.Signal(syscall.Signal(0)) == nil }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/evenhand/evenhand/internal/embedded/engine"
@@ -67,10 +68,11 @@ func (cmd *upCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	}
 	defer st.close(context.WithoutCancel(ctx))
 	me := running{PID: os.Getpid(), HTTP: "http://" + st.listener.Addr().String(), Kafka: st.broker.Addr(), Started: time.Now().UTC()}
-	if err := writeRunning(s.DataDir, me); err != nil {
+	held, err := writeRunning(s.DataDir, me)
+	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(runningFile(s.DataDir)) }()
+	defer func() { _, _ = os.Remove(runningFile(s.DataDir)), held.Close() }()
 	s.announce(std.out, &me, time.Since(began), st.engine.Endpoint(engine.Reader).Native, st.engine.Endpoint(engine.Grafana).HTTP)
 	return st.serve(ctx)
 }
@@ -115,24 +117,41 @@ func (s settings) gatewayHint(url string) string {
 	return ", or OPENAI_BASE_URL=" + url + "/v1 for OpenAI's clients"
 }
 
-func writeRunning(dir string, r running) error {
+// writeRunning tells where r is found as long as the file it gives is held open: its lock ends with the process however that
+// ends, while a process id may be another's then.
+func writeRunning(dir string, r running) (held *os.File, err error) {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tmp := runningFile(dir) + ".tmp"
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
-		return fmt.Errorf("data_dir: %w", err)
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
 	}
-	return os.Rename(tmp, runningFile(dir))
+	_, err = f.Write(append(b, '\n'))
+	if err == nil {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err == nil {
+		err = os.Rename(tmp, runningFile(dir))
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	return f, nil
 }
 
 // findRunning reads what a running 'up' on this data folder left; ok is false when none is running.
 func findRunning(dir string) (r running, ok bool) {
-	b, err := os.ReadFile(runningFile(dir))
-	if err != nil || json.Unmarshal(b, &r) != nil {
+	f, err := os.Open(runningFile(dir))
+	if err != nil {
 		return running{}, false
 	}
-	p, err := os.FindProcess(r.PID)
-	return r, err == nil && alive(p)
+	defer func() { _ = f.Close() }()
+	if json.NewDecoder(f).Decode(&r) != nil {
+		return running{}, false
+	}
+	return r, errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
