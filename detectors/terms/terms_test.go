@@ -222,8 +222,8 @@ func FuzzAutomaton(f *testing.F) {
 	f.Add("go BacK, go bacK; Ⱥgo backgo back ⱥgo backⱥgo back", "go back", "ⱥgo back")
 	f.Fuzz(func(t *testing.T, text, one, two string) {
 		one, two = lower(one), lower(two)
-		if one == "" || two == "" || one == two || strings.ContainsRune(one+two, utf8.RuneError) {
-			t.Skip()
+		if one == "" || two == "" || one == two || strings.ContainsRune(one+two, utf8.RuneError) || len(one)+len(two) > 200 || len(text) > 4000 {
+			t.Skip() // of longer words the plain search takes the square
 		}
 		compareWithPlainSearch(t, text, one, two)
 		one, two = strings.Repeat(one, 2*block), strings.Repeat(two, 2*block)
