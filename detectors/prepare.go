@@ -84,8 +84,9 @@ func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, origin
 		if form != rawForm {
 			start, end = withoutMarks(text, start, end)
 		}
-		start, end = original(start, end)
-		if o.r.Refutable() && x.refuted(side, start, end) {
+		from, to := start, end
+		start, end = original(from, to)
+		if form != rawForm && normal.Parted(text, from, to, x.sides[sideIndex(side)].text[start:end]) || o.r.Refutable() && x.refuted(side, start, end) {
 			continue
 		}
 		for _, by := range o.readers {
