@@ -32,6 +32,7 @@ type choice struct {
 	text  words
 	parts map[string]*words // of /v1/responses: texts that are told again at their end
 	extra words             // what the text is not: reasoning
+	place [2]string         // where what came last of text and of extra stood in a message: what stands elsewhere begins a line
 	tools []*tool
 	voice bool // the text was spoken
 }
@@ -68,6 +69,22 @@ func (a *answer) add(w *words, s string) {
 	if s = strings.TrimRight(s, " \t"); s != "" {
 		a.tail, _ = utf8.DecodeLastRuneInString(s)
 	}
+}
+
+// say adds a text of a message, or a piece of one, to what is judged; beside tells that it is no part of the answer's text.
+func (a *answer) say(c *choice, place, s string, beside bool) {
+	if s == "" {
+		return
+	}
+	to, last := &c.text, &c.place[0]
+	if beside {
+		to, last = &c.extra, &c.place[1]
+	}
+	if *last != place && to.Len() > 0 {
+		to.add("\n")
+	}
+	*last = place
+	a.add(to, s)
 }
 
 // What an answer may have at most.

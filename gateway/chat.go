@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -57,7 +58,7 @@ func (chat) whole(a *answer, v gjson.Result) {
 		if !m.IsObject() {
 			m = c.Get("delta")
 		}
-		chatSaid(to, a, c, m)
+		chatSaid(to, a, c, m, true)
 		a.more(&to.text, c.Get("text").Str)
 		chatFailed(a, c)
 		if !m.IsObject() && c.Get("text").Type != gjson.String {
@@ -89,7 +90,7 @@ func (chat) chunk(a *answer, v gjson.Result) {
 			i = int(n.Int())
 		}
 		to := a.choice(i)
-		chatSaid(to, a, c, c.Get("delta"))
+		chatSaid(to, a, c, c.Get("delta"), false)
 		if m := c.Get("message"); m.IsObject() {
 			a.retold(to, m)
 		}
@@ -104,7 +105,7 @@ func (chat) chunk(a *answer, v gjson.Result) {
 func (a *answer) retold(c *choice, m gjson.Result) {
 	var whole answer
 	w := whole.choice(0)
-	chatSaid(w, &whole, gjson.Result{}, m)
+	chatSaid(w, &whole, gjson.Result{}, m, true)
 	c.voice = c.voice || w.voice
 	a.more(&c.text, w.text.String())
 	a.more(&c.extra, w.extra.String())
@@ -143,40 +144,49 @@ func beyond(told, whole string) string {
 var chatMembers = []string{"role", "content", "refusal", "audio", "reasoning_content", "reasoning", "tool_calls", "function_call", "annotations", "name", "id",
 	"executed_tools", "search_results", "citations", "context", "images"}
 
-// chatSaid adds what a message, or a piece of one, says. Members that are not known are read, too: providers have names of their own for
-// what a model thinks.
-func chatSaid(c *choice, a *answer, from, m gjson.Result) {
+// chatSaid adds what a message, or a piece of one, says: pieces of a text are one, texts of a whole message have a line each. Members that are not
+// known are read, too: providers have names of their own for what a model thinks.
+func chatSaid(c *choice, a *answer, from, m gjson.Result, whole bool) {
 	if r := from.Get("finish_reason"); r.Type == gjson.String {
 		a.ended = true
 		a.stopped(r)
 	}
+	n := 0
+	say := func(member string, v gjson.Result, beside bool) {
+		if n++; whole {
+			member += strconv.Itoa(n)
+		}
+		a.say(c, member, wordsOf(v), beside)
+	}
 	for _, name := range []string{"content", "refusal"} {
 		switch v := m.Get(name); {
 		case v.Type == gjson.String:
-			a.add(&c.text, wordsOf(v))
+			say(name, v, false)
 		case v.IsArray():
 			for i, part := range v.Array() {
-				chatPart(c, a, i, part)
+				chatPart(c, a, i, part, say)
 			}
 		}
 	}
 	if v := m.Get("audio.transcript"); v.Type == gjson.String {
 		c.voice = true
-		a.add(&c.text, wordsOf(v))
+		say("transcript", v, false)
 	}
 	thoughts := map[string]bool{} // some tell one under several names
-	think := func(v gjson.Result) {
-		if s := wordsOf(v); s != "" && !thoughts[s] {
-			thoughts[s] = true
-			a.add(&c.extra, s)
+	think := func(member string) func(gjson.Result) {
+		return func(v gjson.Result) {
+			if s := wordsOf(v); s != "" && !thoughts[s] {
+				thoughts[s] = true
+				say(member, v, true)
+			}
 		}
 	}
 	for _, name := range []string{"reasoning_content", "reasoning"} {
 		if v := m.Get(name); v.Type == gjson.String {
-			think(v)
+			think("reasoning")(v)
 		}
 	}
-	strange(m, chatMembers, think)
+	strange(m, chatMembers, think("strange"))
 	for i, call := range m.Get("tool_calls").Array() {
 		if n := call.Get("index"); n.Exists() {
 			i = int(n.Int())
@@ -189,21 +199,21 @@ func chatSaid(c *choice, a *answer, from, m gjson.Result) {
 }
 
 // chatPart adds a part of a message's content.
-func chatPart(c *choice, a *answer, i int, part gjson.Result) {
+func chatPart(c *choice, a *answer, i int, part gjson.Result, say func(member string, v gjson.Result, beside bool)) {
 	kind := part.Get("type").String()
 	switch {
 	case part.Type == gjson.String:
-		a.add(&c.text, wordsOf(part))
+		say("content", part, false)
 	case part.Get("text").Str != "":
-		a.add(&c.text, wordsOf(part.Get("text")))
+		say("content", part.Get("text"), false)
 	case kind == "refusal":
-		a.add(&c.text, wordsOf(part.Get("refusal")))
+		say("refusal", part.Get("refusal"), false)
 	case kind == "tool_use" || kind == "tool_call" || strings.HasSuffix(kind, "_call"):
 		t := c.tool(i)
 		t.ID, t.Name = part.Get("id").String(), part.Get("name").String()
 		a.add(&t.args, requested(part))
 	default:
-		strange(part, nil, func(s gjson.Result) { a.add(&c.extra, wordsOf(s)) })
+		strange(part, nil, func(s gjson.Result) { say("part", s, true) })
 	}
 }
 

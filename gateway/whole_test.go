@@ -104,6 +104,13 @@ func TestShapesAreJudged(t *testing.T) {
 		"a call of another kind":    said(`"content":null,"tool_calls":[{"id":"1","type":"shell","shell":{"command":"rm -rf /var/data"}}]`),
 		"a part with an empty text": said(`"content":[{"type":"x","text":"","words":` + bad + `}]`),
 		"a long word":               said(`"content":null,"tool_calls":[{"id":"1","type":"x","x":` + string(quoted("cd\t/tmp;\trm\t-rf\t/var/data;"+strings.Repeat("echo\tx;", 200))) + `}]`),
+		"two parts":                 said(`"content":[{"type":"text","text":"Hi"},{"type":"text","text":` + bad + `}]`),
+		"a part beside a refusal":   said(`"content":[{"type":"text","text":"Hi"},{"type":"refusal","refusal":` + bad + `}]`),
+		"a text beside a refusal":   said(`"content":"Hi","refusal":` + bad),
+		"a text beside a voice":     said(`"content":"Hi","audio":{"transcript":` + bad + `}`),
+		"two thoughts of a part":    said(`"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hi"},{"type":"text","text":` + bad + `}]},{"type":"text","text":"ok"}]`),
+		"two details of thoughts":   said(`"content":"ok","reasoning_details":[{"text":"Hi"},{"text":` + bad + `}]`),
+		"a thought beside another":  said(`"content":"ok","reasoning_content":"Yes","musings":` + bad),
 		"answers of one index":      `{"choices":[{"index":0,"message":{"content":"ok"}},{"index":0,"message":{"content":` + bad + `}}]}`,
 	}
 	item := func(members string) string {
@@ -162,6 +169,8 @@ func TestShapesAreJudged(t *testing.T) {
 	}
 	for name, chunk := range map[string]string{
 		"a call in a message": `{"choices":[{"index":0,"message":{"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"post","arguments":{"text":` + bad + `}}}]}}]}`,
+		"a refusal":           `{"choices":[{"index":0,"delta":{"content":"Hi"}}]}` + "\n\ndata: " + `{"choices":[{"index":0,"delta":{"refusal":` + bad + `}}]}`,
+		"a voice":             `{"choices":[{"index":0,"delta":{"content":"Hi"}}]}` + "\n\ndata: " + `{"choices":[{"index":0,"delta":{"audio":{"transcript":` + bad + `}}}]}`,
 		"a message":           `{"choices":[{"index":0,"message":{"content":` + bad + `}}]}`, "a text": `{"choices":[{"index":0,"text":` + bad + `}]}`,
 	} {
 		s := start(t, newProvider(t, streams("\n", chunk, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, "[DONE]")).URL, both)

@@ -89,6 +89,9 @@ func thoughts(dst []byte, v *fastjson.Value, from int) []byte {
 				last = s
 			}
 		}
+		if v.Exists("role") && (v.Exists("content") || v.Exists("parts")) {
+			dst = aside(dst, v, from)
+		}
 		if string(v.GetStringBytes("type")) == "reasoning" {
 			for _, part := range v.GetArray("summary") {
 				put(func(dst []byte) []byte { return said(dst, part, "\n") })
@@ -101,6 +104,28 @@ func thoughts(dst []byte, v *fastjson.Value, from int) []byte {
 		}
 	}
 	return dst
+}
+
+// aside appends what members of a message say that are not known: a provider's own name for what its model thinks. What stands there
+// already is not said again.
+func aside(dst []byte, message *fastjson.Value, from int) []byte {
+	message.GetObject().Visit(func(name []byte, v *fastjson.Value) {
+		for _, known := range [...][]string{deltas[:], facts[:], nested[:], beside, apart[:]} {
+			if slices.Contains(known, string(name)) {
+				return
+			}
+		}
+		if s := rest(nil, v, 0); !bytes.Contains(dst[from:], s) {
+			dst = joined(dst, from, "\n", func(dst []byte) []byte { return append(dst, s...) })
+		}
+	})
+	return dst
+}
+
+// apart are members of messages that are read elsewhere, say the same again, or are no words of the model.
+var apart = [...]string{
+	"text", "value", "thinking", "reasoning_details", "thinking_blocks", "additional_kwargs", "provider_specific_fields", "kwargs", "invalid_tool_calls", "tool_call_chunks",
+	"functionCall", "toolUse", "executableCode", "executed_tools", "images", "tool_call_id", "tool_name", "recipient", "channel", "phase", "cache_control",
 }
 
 // nested lists where providers put messages and their parts; calls of tools stand in any of them.

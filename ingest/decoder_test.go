@@ -225,6 +225,11 @@ func TestTexts(t *testing.T) {
 		{"Anthropic, reasoning and tools", `{"response":{"content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"tool_use","name":"f","input":{}}]}}`, "", "", "hm\nf"},
 		{"responses API, reasoning", `{"response":{"reasoning":{"effort":"low","summary":"auto"},"output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"},{"type":"summary_text","text":"so"}]},{"type":"message","content":[{"type":"output_text","text":"a"}]}]}}`, "", "", "a\nhm\nso"},
 		{"OpenTelemetry, reasoning", `{"response":[{"role":"assistant","content":[{"type":"reasoning","reasoning":"hm"},{"type":"text","text":"a"}]}]}`, "", "", "a\nhm"},
+		{"a refusal beside a text", `{"response":{"choices":[{"message":{"content":"Hi","refusal":"no"}}]}}`, "", "", "Hi\nno"},
+		{"a voice beside a text", `{"response":{"choices":[{"message":{"content":"Hi","audio":{"id":"a","transcript":"no"}}},{"message":{"content":"Hi","audio":{"transcript":"Hi"}}}]}}`, "", "", "Hi\nno\n\nHi"},
+		{"a member of one's own beside a text", `{"response":{"choices":[{"message":{"role":"assistant","content":"Hi","musings":["hm",{"text":"so"}],"name":"x","images":[{"title":"y"}]}}]}}`, "", "", "Hi\nhm\nso"},
+		{"what a tool gave", `{"response":{"object":"response","output":[{"type":"mcp_call","name":"roll","arguments":"{\"d\":1}","output":"a"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hi"}]}]}}`, "", "", "Hi\nroll d 1"},
+		{"a stream of a text and a refusal", `{"response":[{"choices":[{"delta":{"content":"H"}}]},{"choices":[{"delta":{"content":"i"}}]},{"choices":[{"delta":{"refusal":"n"}}]},{"choices":[{"delta":{"refusal":"o","musings":"hm"}}]}]}`, "", "", "Hi\nno\nhm"},
 		{"another shape", `{"response":{"answer":{"de":"a"},"n":1,"also":["b",""]}}`, "", "", "a\nb"},
 		{"escapes", `{"prompt":"\u00e9\ud83d\ude00\/\b\f\n\r\t\"\\","response":"\ud800x\udc00\ud800\u0041"}`, "é😀/\b\f\n\r\t\"\\", "é😀/\b\f\n\r\t\"\\", "\ufffdx\ufffd\ufffdA"},
 	} {

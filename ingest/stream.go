@@ -169,14 +169,17 @@ func (s *stream) openAI(v *fastjson.Value) bool {
 		for _, part := range d.GetArray("content") { // Mistral
 			said += str(part, "text")
 		}
-		s.put(place{i, 0}, "text", "", said+str(d, "refusal")+str(d, "audio", "transcript"))
-		thought := cmp.Or(str(d, "reasoning_content"), str(d, "reasoning"))
+		for part, said := range [...]string{said, str(d, "refusal"), str(d, "audio", "transcript")} {
+			s.put(place{i, part}, "text", "", said)
+		}
+		thought, strange := cmp.Or(str(d, "reasoning_content"), str(d, "reasoning")), ""
 		d.GetObject().Visit(func(name []byte, e *fastjson.Value) { // a provider's own names for what its model thinks
 			if !slices.Contains(deltas[:], string(name)) && !slices.Contains(facts[:], string(name)) && !(thought != "" && string(name) == "reasoning_details") {
-				thought += string(rest(nil, e, 0))
+				strange += string(rest(nil, e, 0))
 			}
 		})
 		s.think(i, thought)
+		s.put(place{i, thoughtPart + 1}, "thinking", "", strange)
 		s.tools(i, d.GetArray("tool_calls"))
 		if f := d.Get("function_call"); f != nil {
 			s.asked(place{i, callPart}, "", str(f, "name"), str(f, "arguments"))

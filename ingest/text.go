@@ -1,19 +1,25 @@
 package ingest
 
-import "github.com/valyala/fastjson"
+import (
+	"bytes"
+	"strings"
+
+	"github.com/valyala/fastjson"
+)
 
 // speech lists where providers put what was said, in the order that they are asked: OpenAI chat
-// completions and Gemini, LangChain, the Responses API, then messages and parts of Anthropic and the rest. What was
-// spoken is its transcript.
+// completions and Gemini, LangChain, the Responses API, then messages and parts of Anthropic and the rest.
 var speech = []struct{ key, between string }{
 	{"choices", "\n\n"}, {"candidates", "\n\n"}, {"generations", "\n\n"}, {"output_text", "\n\n"}, {"output", "\n\n"},
-	{"message", "\n"}, {"delta", "\n"}, {"content", "\n"}, {"parts", "\n"}, {"text", "\n"}, {"value", "\n"}, {"refusal", "\n"},
-	{"transcript", "\n"}, {"audio", "\n"},
+	{"message", "\n"}, {"delta", "\n"}, {"content", "\n"}, {"parts", "\n"}, {"text", "\n"}, {"value", "\n"},
 }
+
+// beside lists what a message or a part says beside that: of what was spoken its transcript.
+var beside = []string{"refusal", "transcript", "audio"}
 
 // said appends the text that a message, a part or a provider's whole answer says: strings as they
 // are, the elements of arrays joined by between, of objects the first entry of speech that says
-// anything. Shapes that it does not know say nothing.
+// anything and what stands beside it. Calls of tools, with what these gave, and shapes that it does not know say nothing.
 func said(dst []byte, v *fastjson.Value, between string) []byte {
 	switch v.Type() {
 	case fastjson.TypeString:
@@ -29,15 +35,24 @@ func said(dst []byte, v *fastjson.Value, between string) []byte {
 		if generated(v) {
 			return said(dst, v.Get("response"), between)
 		}
+		if strings.HasSuffix(string(v.GetStringBytes("type")), "_call") {
+			return dst
+		}
 		v = dumped(v)
+		from := len(dst)
 		for _, at := range speech {
-			sub := v.Get(at.key)
-			if sub == nil || at.key == "audio" && sub.Type() != fastjson.TypeObject {
+			if sub := v.Get(at.key); sub != nil && len(dst) == from {
+				dst = said(dst, sub, at.between)
+			}
+		}
+		for _, key := range beside {
+			sub := v.Get(key)
+			if sub == nil || key == "audio" && sub.Type() != fastjson.TypeObject {
 				continue
 			}
-			from := len(dst)
-			if dst = said(dst, sub, at.between); len(dst) > from {
-				return dst
+			mark := len(dst)
+			if dst = joined(dst, from, "\n", func(dst []byte) []byte { return said(dst, sub, "\n") }); bytes.Equal(dst[from:mark], bytes.TrimPrefix(dst[mark:], []byte("\n"))) {
+				dst = dst[:mark] // said and spoken
 			}
 		}
 	}
