@@ -3,6 +3,7 @@ package otlp
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/evenhand/evenhand/ingest/call"
@@ -186,17 +187,15 @@ func message(m map[string]any, role string) call.Message {
 	if content == nil {
 		content = m["parts"]
 	}
-	if s := scalar(m["refusal"]); s != "" && content == nil {
-		content = s
-	}
 	calls, _ := m["tool_calls"].([]any)
 	if f := m["function_call"]; f != nil {
 		calls = append(calls, map[string]any{"type": "function", "function": f})
 	}
+	var parts []any
+	more := beside(m, scalar(content))
 	switch x := content.(type) {
 	case nil:
 	case []any:
-		var parts []any
 		for _, e := range x {
 			if c := toolCall(e); c != nil {
 				calls = append(calls, c)
@@ -204,17 +203,17 @@ func message(m map[string]any, role string) call.Message {
 				parts = append(parts, p)
 			}
 		}
-		out.Content = contents(parts)
 	case map[string]any:
 		if p := part(x); p != nil {
-			out.Content = contents([]any{p})
+			parts = append(parts, p)
 		}
 	default:
-		if s := scalar(x); !hidden(s) {
-			out.Content = call.Text("", s).Content
+		if s := scalar(x); !hidden(s) && (s != "" || more == nil) {
+			parts = append(parts, text(s))
 		}
 	}
-	if s := scalar(m["reasoning_content"]); s != "" && role == "assistant" && !hidden(s) { // of answers
+	out.Content = contents(append(parts, more...))
+	if s := thoughts(m); s != "" && role == "assistant" { // of answers
 		out.Reasoning = call.Text("", s).Content
 	}
 	if out.Role == "tool" {
@@ -226,13 +225,57 @@ func message(m map[string]any, role string) call.Message {
 	return out
 }
 
-// content1 is the content of a message with these parts.
+// beside gives what a message says beside its content, as parts: what was spoken, which is its transcript, and that the model refuses.
+func beside(m map[string]any, content string) (parts []any) {
+	sound, _ := m["audio"].(map[string]any)
+	if s := scalar(sound["transcript"]); s != "" && s != content && !hidden(s) {
+		parts = append(parts, text(s))
+	}
+	if s := scalar(m["refusal"]); s != "" && s != content && !hidden(s) {
+		parts = append(parts, map[string]any{"type": "refusal", "refusal": s})
+	}
+	return parts
+}
+
+// thoughts gives what a model thought beside what it says; of two names for the same text one is read.
+func thoughts(m map[string]any) string {
+	var all []string
+	for _, name := range []string{"reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks"} {
+		if s := thought(m[name]); s != "" && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// thought gives the text of a thought: plain, a part of it, or a list of parts.
+func thought(v any) string {
+	switch x := v.(type) {
+	case string:
+		if !hidden(x) {
+			return x
+		}
+	case map[string]any:
+		return cmp.Or(thought(x["text"]), thought(x["thinking"]), thought(x["content"]), thought(x["summary"]))
+	case []any:
+		var all []string
+		for _, e := range x {
+			if s := thought(e); s != "" {
+				all = append(all, s)
+			}
+		}
+		return strings.Join(all, "\n")
+	}
+	return ""
+}
+
+// contents is the content of a message with these parts.
 func contents(parts []any) json.RawMessage {
 	if len(parts) == 0 {
 		return nil
 	}
-	if m, _ := parts[0].(map[string]any); len(parts) == 1 && m["type"] == "text" {
-		return call.Text("", scalar(m["text"])).Content
+	if m, _ := parts[0].(map[string]any); len(parts) == 1 && (m["type"] == "text" || m["type"] == "refusal") {
+		return call.Text("", cmp.Or(scalar(m["text"]), scalar(m["refusal"]))).Content
 	}
 	return json.RawMessage(written(shallow(parts, jsonDeep)))
 }

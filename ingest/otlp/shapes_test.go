@@ -157,6 +157,34 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// What an answer says beside its content is judged too: what was spoken, that it refuses, and what the model thought, under whatever name.
+func TestBesideTheContent(t *testing.T) {
+	for _, tc := range []struct{ name, message, want string }{
+		{"spoken", `"content":null,"audio":{"id":"a","data":"QUJD","transcript":"BAD"}`, "BAD"},
+		{"said and spoken", `"content":"Hi","audio":{"transcript":"BAD"}`, "Hi\nBAD"},
+		{"said as it was spoken", `"content":"BAD","audio":{"transcript":"BAD"}`, "BAD"},
+		{"refused", `"content":null,"refusal":"BAD"`, "BAD"},
+		{"refused, an empty content", `"content":"","refusal":"BAD"`, "BAD"},
+		{"said and refused", `"content":"Hi","refusal":"BAD"`, "Hi\nBAD"},
+		{"refused in a part", `"content":[{"type":"text","text":"Hi"},{"type":"refusal","refusal":"BAD"}]`, "Hi\nBAD"},
+		{"refused in the only part", `"content":[{"type":"refusal","refusal":"BAD"}]`, "BAD"},
+		{"OpenRouter", `"content":"Hi","reasoning":"BAD"`, "Hi\nBAD"},
+		{"OpenRouter, details", `"content":"Hi","reasoning":"BAD","reasoning_details":[{"type":"reasoning.text","text":"BAD","format":"x"}]`, "Hi\nBAD"},
+		{"details alone", `"content":"Hi","reasoning_details":[{"type":"reasoning.summary","summary":"hm"},{"type":"reasoning.encrypted","data":"QUJD"},{"type":"reasoning.text","text":"BAD"}]`, "Hi\nhm\nBAD"},
+		{"LiteLLM", `"content":"Hi","reasoning_content":"BAD","thinking_blocks":[{"type":"thinking","thinking":"BAD","signature":"s"}]`, "Hi\nBAD"},
+		{"thinking blocks alone", `"content":"Hi","thinking_blocks":[{"type":"thinking","thinking":"BAD"}]`, "Hi\nBAD"},
+		{"Ollama", `"content":"Hi","thinking":"BAD"`, "Hi\nBAD"},
+		{"hidden", `"content":"Hi","refusal":"__REDACTED__","reasoning":"redacted-by-litellm","audio":{"transcript":"__REDACTED__"}`, "Hi"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := decoded(t, span(one, two, "", "openinference.span.kind", "LLM", "output.value", `{"choices":[{"index":0,"message":{"role":"assistant",`+tc.message+`}}]}`))[0]
+			if in := interaction(t, p); in.Response != tc.want {
+				t.Errorf("%q, want %q", in.Response, tc.want)
+			}
+		})
+	}
+}
+
 // showsAs holds what a payload with one part shows, and that a call of a model becomes an interaction.
 func showsAs(t *testing.T, payload string, want string) {
 	t.Helper()
