@@ -16,7 +16,7 @@ func hidden(s string) bool { return s == "__REDACTED__" || s == "redacted-by-lit
 // them is one message with the text as it was.
 func (a *attrs) said(name, role string) []call.Message {
 	v, raw := a.document(name)
-	if raw == "" || hidden(raw) {
+	if raw == "" || raw == "null" || hidden(raw) {
 		return nil
 	}
 	if ms, ok := messages(v, role); ok {
@@ -25,7 +25,8 @@ func (a *attrs) said(name, role string) []call.Message {
 	return []call.Message{call.Text(role, raw)}
 }
 
-// messages reads a list of messages, one message, a list of parts, or a provider's request or answer that holds any of these.
+// messages reads a list of messages, one message, a list of parts, or a provider's request or answer that holds any of these. What holds
+// nothing is no message.
 func messages(v any, role string) ([]call.Message, bool) {
 	switch x := v.(type) {
 	case []any:
@@ -40,8 +41,11 @@ func messages(v any, role string) ([]call.Message, bool) {
 			}
 			all = append(all, ms...)
 		}
-		return all, len(x) > 0
+		return all, true
 	case map[string]any:
+		if len(x) == 0 {
+			return nil, true
+		}
 		if inner, ok := x["kwargs"].(map[string]any); ok && x["lc"] != nil { // a dump of LangChain
 			return messages(inner, role)
 		}

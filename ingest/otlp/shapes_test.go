@@ -185,6 +185,31 @@ func TestBesideTheContent(t *testing.T) {
 	}
 }
 
+// An answer that holds nothing is none, and not the text of its brackets.
+func TestEmptyAnswers(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		answer any
+	}{
+		{"a list", `[]`}, {"an object", `{}`}, {"null", `null`}, {"no choices", `{"choices":[]}`}, {"no candidates", `{"candidates":[]}`}, {"no generations", `{"generations":[[]]}`}, {"lists", `[[], {}]`},
+		{"a list of values", json.RawMessage(`{"arrayValue":{}}`)}, {"an object of values", json.RawMessage(`{"kvlistValue":{}}`)}, {"no value", json.RawMessage(`{}`)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, kv := range [][]any{
+				{"openinference.span.kind", "LLM", "input.value", "q", "output.value", tc.answer},
+				{"gen_ai.operation.name", "chat", "gen_ai.input.messages", askJSON, "gen_ai.output.messages", tc.answer},
+				{"langfuse.observation.type", "generation", "langfuse.observation.input", "q", "langfuse.observation.output", tc.answer},
+				{"mlflow.spanType", `"LLM"`, "mlflow.spanInputs", `"q"`, "mlflow.spanOutputs", tc.answer},
+			} {
+				showsAs(t, span(one, two, "", kv...), `model: user="q" | |`)
+			}
+			if p := decoded(t, span(one, two, "", "openinference.span.kind", "LLM", "output.value", tc.answer))[0]; !p.Withheld || p.Unread != nil {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
 // showsAs holds what a payload with one part shows, and that a call of a model becomes an interaction.
 func showsAs(t *testing.T, payload string, want string) {
 	t.Helper()

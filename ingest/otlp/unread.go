@@ -33,7 +33,7 @@ func unread(s *span) (names []string) {
 				continue
 			}
 			v, raw := a.value(name)
-			if _, isText := v.(string); isText && hidden(raw) || scalar(v) != "" && !isText || raw == "" || raw == "{}" || raw == "[]" {
+			if _, isText := v.(string); isText && hidden(raw) || scalar(v) != "" && !isText || raw == "" || raw == "null" || empty(v) {
 				continue
 			}
 			names = append(names, cut(of+name, maxName))
@@ -46,6 +46,12 @@ func unread(s *span) (names []string) {
 	slices.Sort(names)
 	names = slices.Compact(names)
 	return names[:min(len(names), maxUnread)]
+}
+
+// empty tells what would hold messages and holds none.
+func empty(v any) bool {
+	ms, ok := messages(v, "assistant")
+	return ok && len(ms) == 0
 }
 
 const maxName = 128 // characters of a name in the log
