@@ -63,7 +63,7 @@ var facts = [...]string{
 	"request_id", "user_id", "promptFeedback", "safetyRatings", "prompt_filter_results", "content_filter_results", "incomplete_details", "logprobs", "logprobsResult",
 	"citationMetadata", "groundingMetadata", "urlContextMetadata", "annotations", "citations", "search_results", "context", "x_groq", "time_info", "metadata",
 	"lc", "response_metadata", "usage_metadata", "llm_output", "generation_info", "output_version",
-	"format", "mime_type", "mimeType", "media_type", "signature", "thought_signature", "thoughtSignature", "encrypted_content", "url", "image_url", "inlineData", "fileData", "b64_json", "file_data",
+	"format", "mime_type", "mimeType", "media_type", "modality", "signature", "thought_signature", "thoughtSignature", "encrypted_content", "url", "uri", "image_url", "inlineData", "fileData", "b64_json", "file_data", "file_id",
 	"quality", "size", "background", "output_format", "audio", "source",
 }
 

@@ -170,6 +170,26 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// An answer that is an image, a sound or a file says nothing; what stands beside one is all of it.
+func TestSilentParts(t *testing.T) {
+	const file = `{"type":"file","modality":"video","mime_type":"video/mp4","file_id":"file-7"}`
+	for _, tc := range []struct{ name, parts, want string }{
+		{"a blob", `{"type":"blob","modality":"image","mime_type":"image/png","content":"QUJD"}`, ""},
+		{"a large blob", `{"type":"blob","modality":"audio","mime_type":"audio/wav","content":"` + strings.Repeat("QUJD", 1000) + `"}`, ""},
+		{"an address", `{"type":"uri","modality":"image","uri":"http://x.example.org/y.png"}`, ""},
+		{"a file", file, ""},
+		{"a text beside", `{"type":"text","content":"Hi"},` + file, "Hi"},
+		{"a part that is not known", `{"type":"poem","modality":"text","verse":"Hi"}`, "Hi"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := decoded(t, span(one, two, "", "gen_ai.operation.name", "chat", "gen_ai.output.messages", `[{"role":"assistant","parts":[`+tc.parts+`]}]`))[0]
+			if in := interaction(t, p); in.Response != tc.want {
+				t.Errorf("%q, want %q", in.Response, tc.want)
+			}
+		})
+	}
+}
+
 // Logfire tells a stream in a span without an answer and a log beside it that has one.
 func TestLogfireStream(t *testing.T) {
 	said := []any{"gen_ai.operation.name", "chat", "gen_ai.request.model", "m", "gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"a"}]}]`}
