@@ -30,6 +30,9 @@ func (a *attrs) said(name, role string) []call.Message {
 func messages(v any, role string) ([]call.Message, bool) {
 	switch x := v.(type) {
 	case []any:
+		if role == "assistant" && isItems(x) {
+			return items(x), true
+		}
 		if isParts(x) {
 			return spoken(map[string]any{"content": x}, role), true
 		}
@@ -51,9 +54,15 @@ func messages(v any, role string) ([]call.Message, bool) {
 		}
 		for _, in := range []string{"messages", "choices", "candidates", "contents", "generations"} {
 			if x[in] != nil {
-				ms, ok := messages(x[in], role)
+				ms, ok := messages(completed(x[in]), role)
 				return append(system(x), ms...), ok
 			}
+		}
+		if list, is := x["output"].([]any); is && role == "assistant" { // the Responses API
+			if x["object"] == "response" {
+				return items(list), true
+			}
+			return messages(list, role)
 		}
 		if m, ok := x["message"].(map[string]any); ok {
 			if m["lc"] != nil {
@@ -119,6 +128,62 @@ func isParts(list []any) bool {
 		}
 	}
 	return len(list) > 0
+}
+
+// completed gives choices with those of a text completion as messages.
+func completed(choices any) any {
+	list, _ := choices.([]any)
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		if said, is := m["text"].(string); is && m["message"] == nil && !isDump(m) {
+			m["message"] = map[string]any{"content": said}
+		}
+	}
+	return choices
+}
+
+// isItems tells the output of the Responses API, which has more than messages, from a list of messages or parts.
+func isItems(list []any) bool {
+	more := false
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		kind := scalar(m["type"])
+		switch {
+		case kind == "message":
+		case kind == "reasoning" && m["summary"] != nil, strings.HasSuffix(kind, "_call") && kind != "tool_call", strings.HasSuffix(kind, "_call_output"):
+			more = true
+		default:
+			return false
+		}
+	}
+	return more
+}
+
+// items reads the output of the Responses API as one answer: what it says, what the model thought, and the tools it calls. What tools gave
+// back is none of it.
+func items(list []any) []call.Message {
+	var parts, thought, calls []any
+	for _, e := range list {
+		m, _ := e.(map[string]any)
+		switch kind := scalar(m["type"]); {
+		case kind == "message":
+			said, is := m["content"].([]any)
+			if !is {
+				said = []any{m["content"]}
+			}
+			parts = append(parts, said...)
+		case kind == "reasoning":
+			thought = append(thought, m["summary"], m["content"])
+		case kind == "function_call":
+			calls = append(calls, map[string]any{"id": m["call_id"], "type": "function", "function": map[string]any{"name": m["name"], "arguments": m["arguments"]}})
+		case strings.HasSuffix(kind, "_call"):
+			named, _ := call.Named("", m)
+			calls = append(calls, named)
+		case !strings.HasSuffix(kind, "_output"):
+			parts = append(parts, e)
+		}
+	}
+	return kept(message(map[string]any{"content": parts, "reasoning": thought, "tool_calls": calls}, "assistant"))
 }
 
 // kept leaves out a message that says nothing.

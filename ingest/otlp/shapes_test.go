@@ -185,6 +185,46 @@ func TestBesideTheContent(t *testing.T) {
 	}
 }
 
+// Answers of the Responses API and of text completions are read as answers, and not as the text of their JSON.
+func TestProvidersAnswers(t *testing.T) {
+	const (
+		hi      = `{"id":"m","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hi","annotations":[]}]}`
+		refuses = `{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`
+		thinks  = `{"id":"r","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],"content":[{"type":"reasoning_text","text":"well"}]}`
+		pays    = `{"id":"f","type":"function_call","call_id":"7","name":"pay","arguments":"{\"sum\":9}","status":"completed"}`
+		looks   = `{"id":"c","type":"code_interpreter_call","code":"1+1","container_id":"x","outputs":[{"type":"logs","logs":"BAD"}]}`
+		gave    = `{"type":"shell_call_output","output":[{"stdout":"BAD"}]}`
+		paints  = `{"type":"image_generation_call","status":"completed","result":"`
+	)
+	responses := func(items ...string) string {
+		return `{"id":"r","object":"response","output":[` + strings.Join(items, ",") + `]}`
+	}
+	for _, tc := range []struct{ name, answer, want, response string }{
+		{"a message", responses(hi), `model: | assistant="Hi" |`, "Hi"},
+		{"what a tool gave back is not said", responses(looks, gave, hi), `model: | assistant="Hi"[{"code":"1+1","container_id":"x","id":"c","outputs":[{"logs":"BAD","type":"logs"}],"type":"code_interpreter_call"}] |`, "Hi\ncode_interpreter_call 1+1"},
+		{"all of it", responses(thinks, hi, refuses, pays), `model: | assistant=[{"text":"Hi","type":"text"},{"refusal":"No.","type":"refusal"}][{"function":{"arguments":"{\"sum\":9}","name":"pay"},"id":"7","type":"function"}]"hm\nwell" |`, "Hi\nNo.\nhm\nwell\npay sum 9"},
+		{"the output alone", `[` + thinks + `,` + hi + `]`, `model: | assistant="Hi""hm\nwell" |`, "Hi\nhm\nwell"},
+		{"a call of a tool alone", `[` + pays + `]`, `model: | assistant=[{"function":{"arguments":"{\"sum\":9}","name":"pay"},"id":"7","type":"function"}] |`, "pay sum 9"},
+		{"a tool of one's own", responses(`{"type":"custom_tool_call","call_id":"8","name":"note","input":"BAD"}`), `model: | assistant=[{"call_id":"8","input":"BAD","name":"note","type":"custom_tool_call"}] |`, "note BAD"},
+		{"an image", responses(paints + strings.Repeat("QUJD", 1000) + `"}`), `model: | assistant=[{"result":"(left out: 3000 bytes)","status":"completed","type":"image_generation_call"}] |`, "image_generation_call"},
+		{"without the object's name", `{"output":[` + hi + `]}`, `model: | assistant="Hi" |`, "Hi"},
+		{"empty", responses(), `model: | |`, ""},
+		{"a text completion", `{"id":"c","object":"text_completion","choices":[{"text":"Hi","index":0,"logprobs":null,"finish_reason":"stop"}]}`, `model: | assistant="Hi" |`, "Hi"},
+		{"two of them", `{"choices":[{"text":"Hi","index":0},{"text":"No.","index":1}]}`, `model: | assistant="Hi" assistant="No." |`, "Hi\nNo."},
+		{"an answer that is JSON", `{"text":"Hi","index":0,"output":"BAD"}`, `model: | assistant="{\"text\":\"Hi\",\"index\":0,\"output\":\"BAD\"}" |`, `{"text":"Hi","index":0,"output":"BAD"}`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, kv := range [][]any{{"openinference.span.kind", "LLM", "output.value", tc.answer}, {"gen_ai.operation.name", "chat", "gen_ai.output.messages", tc.answer}} {
+				s := span(one, two, "", kv...)
+				showsAs(t, s, tc.want)
+				if in := interaction(t, decoded(t, s)[0]); in.Response != tc.response {
+					t.Errorf("%q, want %q", in.Response, tc.response)
+				}
+			}
+		})
+	}
+}
+
 // An answer that holds nothing is none, and not the text of its brackets.
 func TestEmptyAnswers(t *testing.T) {
 	for _, tc := range []struct {
