@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/evenhand/evenhand/ingest"
 	"github.com/evenhand/evenhand/ingest/call"
 )
 
@@ -12,9 +13,10 @@ import (
 // openinference.span.kind says what a span is: LLM is a call; a CHAIN or AGENT that is the root has the texts of the
 // whole run. Messages are flat attributes, llm.input_messages.0.message.role, …message.content or
 // …message.contents.0.message_content.text, …message.tool_calls.0.tool_call.function.name; llm.output_messages likewise.
-// Without these, input.value and output.value hold the request and the answer. Hidden texts are __REDACTED__. session.id,
+// Without these, input.value and output.value hold the request and the answer; the client for OpenAI has the provider's whole answer in
+// output.value beside them, and in the messages less of it: no thoughts, no names of tools of one's own. Hidden texts are __REDACTED__. session.id,
 // user.id, metadata and tag.tags of the application's context are copied onto every span. All of a call is on its span.
-// The model of a call that failed stands in llm.invocation_parameters alone.
+// The model of a call that failed stands in llm.invocation_parameters alone, and the user that the application tells the provider.
 // LangChain.js tells the provider in metadata of its own alone, ls_provider and ls_model_name, in the place of the application's.
 //
 // https://arize-ai.github.io/openinference/spec/semantic_conventions.html
@@ -40,6 +42,8 @@ var openinference = dialect{
 		p.Answers = s.wrapped("llm.output_messages", "assistant")
 		if len(p.Answers) == 0 {
 			p.Answers = s.said("output.value", "assistant")
+		} else {
+			p.Answers = fuller(p.Answers, s.answered("output.value"))
 		}
 	},
 	model:     []string{"llm.model_name"},
@@ -54,8 +58,59 @@ var openinference = dialect{
 		p.Provider = cmp.Or(p.Provider, strings.ToLower(scalar(told["ls_provider"])))
 		asked := s.object("llm.invocation_parameters") // all that there is of a call that failed
 		p.Model = cmp.Or(p.Model, scalar(told["ls_model_name"]), scalar(asked["model"]), scalar(asked["model_name"]))
+		p.UserID = cmp.Or(p.UserID, scalar(asked["user"]), scalar(asked["safety_identifier"]))
 	},
 	alone: true,
+}
+
+// answered reads an attribute that repeats a provider's whole answer. One that is none, or too much, is passed over: it is not all there is.
+func (a *attrs) answered(name string) []call.Message {
+	huge := a.huge
+	v, _ := a.document(name)
+	a.huge = huge
+	m, _ := v.(map[string]any)
+	for _, in := range []string{"choices", "candidates", "generations", "output"} {
+		if list, _ := m[in].([]any); len(list) > 0 {
+			ms, _ := messages(m, "assistant")
+			return ms
+		}
+	}
+	if m["type"] == "message" && m["role"] != nil { // Anthropic
+		return spoken(m, "assistant")
+	}
+	return nil
+}
+
+// fuller gives the one of two tellings of the same answers that says more, both where each says what the other has not.
+func fuller(told, whole []call.Message) []call.Message {
+	a, b := lines(told), lines(whole)
+	switch {
+	case holds(a, b):
+		return told
+	case holds(b, a):
+		return whole
+	}
+	return append(told, whole...)
+}
+
+// lines are those of the text that is judged of answers.
+func lines(ms []call.Message) map[string]bool {
+	all := map[string]bool{}
+	for s := range strings.SplitSeq(ingest.Answer(ms), "\n") {
+		all[strings.TrimSpace(s)] = true
+	}
+	delete(all, "")
+	return all
+}
+
+// holds tells whether all has every line of some.
+func holds(all, some map[string]bool) bool {
+	for s := range some {
+		if !all[s] {
+			return false
+		}
+	}
+	return true
 }
 
 // wrapped reads messages that stand in a list of {message: …}.

@@ -324,6 +324,62 @@ func TestLangfuseUsage(t *testing.T) {
 	}
 }
 
+// OpenInference tells the provider's whole answer beside the messages that it made of it: what these lack is read there, and nothing twice.
+func TestWholeAnswerBesideMessages(t *testing.T) {
+	const hello = "llm.output_messages.0.message.content"
+	tool := func(i int, kv ...any) (out []any) {
+		for j := 0; j < len(kv); j += 2 {
+			out = append(out, fmt.Sprintf("llm.output_messages.0.message.tool_calls.%d.tool_call.%s", i, kv[j]), kv[j+1])
+		}
+		return out
+	}
+	choice := func(message string) string {
+		return `{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",` + message + `},"finish_reason":"stop"}]}`
+	}
+	const f, g = `{"id":"call_a","type":"function","function":{"name":"pay","arguments":"{\"sum\": 9}"}}`, `{"id":"call_b","type":"custom","custom":{"name":"note","input":"BAD"}}`
+	for _, tc := range []struct {
+		name, want string
+		kv         []any
+	}{
+		{"the same", "Hello.", []any{hello, "Hello.", "output.value", choice(`"content":"Hello."`)}},
+		{"thoughts", "Hello.\nBAD", []any{hello, "Hello.", "output.value", choice(`"content":"Hello.","reasoning_content":"BAD"`)}},
+		{"a refusal", "Hello.\nBAD", []any{hello, "Hello.", "output.value", choice(`"content":"Hello.","refusal":"BAD"`)}},
+		{"a tool of one's own", "pay sum 9\nnote BAD", append(append(tool(0, "id", "call_a", "function.name", "pay", "function.arguments", `{"sum": 9}`), tool(1, "id", "call_b")...), "output.value", choice(`"content":null,"tool_calls":[`+f+`,`+g+`]`))},
+		{"the same call", "pay sum 9", append(tool(0, "id", "call_a", "function.name", "pay", "function.arguments", `{"sum": 9}`), "output.value", choice(`"content":null,"tool_calls":[`+f+`]`))},
+		{"Responses", "Hello.\nBAD", []any{hello, "Hello.", "output.value", `{"object":"response","output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"BAD"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello."}]}]}`}},
+		{"Anthropic", "Hello.\nBAD", []any{hello, "Hello.", "output.value", `{"type":"message","role":"assistant","content":[{"type":"thinking","thinking":"BAD"},{"type":"text","text":"Hello."}]}`}},
+		{"less than the messages", "Hello.\nhm", []any{hello, "Hello.\nhm", "output.value", choice(`"content":"Hello."`)}},
+		{"each what the other has not", "Hello.\nBAD", []any{hello, "Hello.", "output.value", choice(`"content":"BAD"`)}},
+		{"another text", "Hello.", []any{hello, "Hello.", "output.value", "said hello"}},
+		{"JSON of no provider", "Hello.", []any{hello, "Hello.", "output.value", `{"role":"admin","content":"x"}`}},
+		{"too much", "Hello.", []any{hello, "Hello.", "output.value", `{"choices":[` + strings.Repeat(`{"logprobs":[0.5,0.25]},`, 50_000) + `{}]}`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := decoded(t, span(one, two, "", append([]any{"openinference.span.kind", "LLM", "llm.output_messages.0.message.role", "assistant"}, tc.kv...)...))[0]
+			if in := interaction(t, p); in.Response != tc.want {
+				t.Errorf("%q, want %q", in.Response, tc.want)
+			}
+		})
+	}
+}
+
+// Whom the application names to the provider is the user, unless the span names one.
+func TestUserOfTheRequest(t *testing.T) {
+	for _, tc := range []struct {
+		want string
+		kv   []any
+	}{
+		{"u-1", []any{"llm.invocation_parameters", `{"model":"m","user":"u-1"}`}},
+		{"u-2", []any{"llm.invocation_parameters", `{"safety_identifier":"u-2"}`}},
+		{"u-3", []any{"llm.invocation_parameters", `{"user":"u-1"}`, "user.id", "u-3"}},
+		{"", []any{"llm.invocation_parameters", `{"user":{"id":1}}`}},
+	} {
+		if p := decoded(t, span(one, "", "", append([]any{"openinference.span.kind", "LLM"}, tc.kv...)...))[0]; p.UserID != tc.want {
+			t.Errorf("%q, want %q", p.UserID, tc.want)
+		}
+	}
+}
+
 // LangChain.js tells provider and model in its metadata; attributes of their own stand above it.
 func TestLangChainMetadata(t *testing.T) {
 	const told = `{"ls_provider":"OpenAI","ls_model_name":"gpt-4o-mini","ls_model_type":"chat"}`
