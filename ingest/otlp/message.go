@@ -53,6 +53,9 @@ func messages(v any, role string) ([]call.Message, bool) {
 			return messages(inner, role)
 		}
 		for _, in := range []string{"messages", "choices", "candidates", "contents", "generations"} {
+			if isHollow(x[in]) && !isFrame(x) { // an answer that happens to be JSON
+				return nil, false
+			}
 			if x[in] != nil {
 				ms, ok := messages(completed(x[in]), role)
 				return append(system(x), ms...), ok
@@ -62,7 +65,9 @@ func messages(v any, role string) ([]call.Message, bool) {
 			if x["object"] == "response" {
 				return items(list), true
 			}
-			return messages(list, role)
+			if ms, ok := messages(list, role); ok && len(ms) > 0 {
+				return ms, true
+			}
 		}
 		if m, ok := x["message"].(map[string]any); ok {
 			if m["lc"] != nil {
@@ -130,6 +135,31 @@ func isParts(list []any) bool {
 	return len(list) > 0
 }
 
+// isHollow tells lists and objects in which nothing is.
+func isHollow(v any) bool {
+	switch x := v.(type) {
+	case []any:
+		return !slices.ContainsFunc(x, func(e any) bool { return !isHollow(e) })
+	case map[string]any:
+		return len(x) == 0
+	}
+	return false
+}
+
+// frame are members of a provider's answer that stand around what it says.
+var frame = []string{"choices", "candidates", "generations", "id", "object", "type", "created", "createTime", "model", "modelVersion", "responseId", "usage", "usageMetadata",
+	"system_fingerprint", "service_tier", "promptFeedback", "prompt_filter_results", "llm_output", "run", "error"}
+
+// isFrame tells an object that has nothing but these, or nothing else in it.
+func isFrame(m map[string]any) bool {
+	for name, v := range m {
+		if v != nil && !isHollow(v) && !slices.Contains(frame, name) {
+			return false
+		}
+	}
+	return true
+}
+
 // completed gives choices with those of a text completion as messages.
 func completed(choices any) any {
 	list, _ := choices.([]any)
@@ -162,7 +192,7 @@ func isItems(list []any) bool {
 // items reads the output of the Responses API as one answer: what it says, what the model thought, and the tools it calls. What tools gave
 // back is none of it.
 func items(list []any) []call.Message {
-	var parts, thought, calls []any
+	var parts, reasons, calls []any
 	for _, e := range list {
 		m, _ := e.(map[string]any)
 		switch kind := scalar(m["type"]); {
@@ -173,7 +203,7 @@ func items(list []any) []call.Message {
 			}
 			parts = append(parts, said...)
 		case kind == "reasoning":
-			thought = append(thought, m["summary"], m["content"])
+			reasons = append(reasons, m["summary"], m["content"])
 		case kind == "function_call":
 			calls = append(calls, map[string]any{"id": m["call_id"], "type": "function", "function": map[string]any{"name": m["name"], "arguments": m["arguments"]}})
 		case strings.HasSuffix(kind, "_call"):
@@ -183,7 +213,7 @@ func items(list []any) []call.Message {
 			parts = append(parts, e)
 		}
 	}
-	return kept(message(map[string]any{"content": parts, "reasoning": thought, "tool_calls": calls}, "assistant"))
+	return kept(message(map[string]any{"content": parts, "reasoning": reasons, "tool_calls": calls}, "assistant"))
 }
 
 // kept leaves out a message that says nothing.

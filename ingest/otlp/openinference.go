@@ -1,7 +1,9 @@
 package otlp
 
 import (
+	"bytes"
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/evenhand/evenhand/ingest"
@@ -93,8 +95,11 @@ func fuller(told, whole []call.Message) []call.Message {
 	return append(told, whole...)
 }
 
-// lines are those of the text that is judged of answers.
+// lines are those of the text that is judged of answers. Of a custom tool's call the messages have the id alone, which says nothing.
 func lines(ms []call.Message) map[string]bool {
+	ms = slices.DeleteFunc(slices.Clone(ms), func(m call.Message) bool {
+		return len(m.Content)+len(m.Reasoning) == 0 && !bytes.Contains(m.Calls, []byte(`"name"`))
+	})
 	all := map[string]bool{}
 	for s := range strings.SplitSeq(ingest.Answer(ms), "\n") {
 		all[strings.TrimSpace(s)] = true

@@ -231,7 +231,7 @@ func TestEmptyAnswers(t *testing.T) {
 		name   string
 		answer any
 	}{
-		{"a list", `[]`}, {"an object", `{}`}, {"null", `null`}, {"no choices", `{"choices":[]}`}, {"no candidates", `{"candidates":[]}`}, {"no generations", `{"generations":[[]]}`}, {"lists", `[[], {}]`},
+		{"a list", `[]`}, {"an object", `{}`}, {"null", `null`}, {"no choices", `{"choices":[]}`}, {"no choices in their frame", `{"id":"c","object":"chat.completion","model":"m","choices":[],"usage":{"total_tokens":3},"x":null}`}, {"no candidates", `{"candidates":[]}`}, {"no generations", `{"generations":[[]]}`}, {"lists", `[[], {}]`},
 		{"a list of values", json.RawMessage(`{"arrayValue":{}}`)}, {"an object of values", json.RawMessage(`{"kvlistValue":{}}`)}, {"no value", json.RawMessage(`{}`)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -247,6 +247,12 @@ func TestEmptyAnswers(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		})
+	}
+	for _, own := range []string{`{"choices":[],"reply":"BAD"}`, `{"messages":[],"output":"BAD"}`, `{"generations":[[]],"BAD":"1"}`, `{"output":[],"reply":"BAD"}`, `[{},{"reply":"BAD"}]`} {
+		p := decoded(t, span(one, two, "", "openinference.span.kind", "LLM", "output.value", own))[0]
+		if in := interaction(t, p); in.Response != own {
+			t.Errorf("%q, want %s", in.Response, own)
+		}
 	}
 }
 
@@ -345,6 +351,7 @@ func TestWholeAnswerBesideMessages(t *testing.T) {
 		{"thoughts", "Hello.\nBAD", []any{hello, "Hello.", "output.value", choice(`"content":"Hello.","reasoning_content":"BAD"`)}},
 		{"a refusal", "Hello.\nBAD", []any{hello, "Hello.", "output.value", choice(`"content":"Hello.","refusal":"BAD"`)}},
 		{"a tool of one's own", "pay sum 9\nnote BAD", append(append(tool(0, "id", "call_a", "function.name", "pay", "function.arguments", `{"sum": 9}`), tool(1, "id", "call_b")...), "output.value", choice(`"content":null,"tool_calls":[`+f+`,`+g+`]`))},
+		{"a tool of one's own alone", "note BAD", append(tool(0, "id", "call_b"), "output.value", choice(`"content":null,"tool_calls":[`+g+`]`))},
 		{"the same call", "pay sum 9", append(tool(0, "id", "call_a", "function.name", "pay", "function.arguments", `{"sum": 9}`), "output.value", choice(`"content":null,"tool_calls":[`+f+`]`))},
 		{"Responses", "Hello.\nBAD", []any{hello, "Hello.", "output.value", `{"object":"response","output":[{"type":"reasoning","summary":[{"type":"summary_text","text":"BAD"}]},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Hello."}]}]}`}},
 		{"Anthropic", "Hello.\nBAD", []any{hello, "Hello.", "output.value", `{"type":"message","role":"assistant","content":[{"type":"thinking","thinking":"BAD"},{"type":"text","text":"Hello."}]}`}},
@@ -356,8 +363,8 @@ func TestWholeAnswerBesideMessages(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := decoded(t, span(one, two, "", append([]any{"openinference.span.kind", "LLM", "llm.output_messages.0.message.role", "assistant"}, tc.kv...)...))[0]
-			if in := interaction(t, p); in.Response != tc.want {
-				t.Errorf("%q, want %q", in.Response, tc.want)
+			if in := interaction(t, p); in.Response != tc.want || len(p.Answers) > 1 != strings.HasPrefix(tc.name, "each") {
+				t.Errorf("%q in %d answers, want %q", in.Response, len(p.Answers), tc.want)
 			}
 		})
 	}
