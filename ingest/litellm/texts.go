@@ -76,9 +76,30 @@ func messageOf(raw json.RawMessage, role string) (m call.Message, ok bool) {
 	return m, true
 }
 
-// spoken is what a message says, under any of its names.
+// spoken is what a message says, under any of its names, with what stands beside it: a refusal, and of what was spoken the transcript.
 func spoken(o object) json.RawMessage {
-	return there(o["content"], o["parts"], o["output"], o["refusal"], o["text"])
+	said := there(o["content"], o["parts"], o["output"], o["text"])
+	var more []json.RawMessage
+	for _, s := range []string{o.text("refusal"), o.object("audio").text("transcript")} {
+		if s != "" && s != redacted {
+			more = append(more, quoted(json.RawMessage(s)))
+		}
+	}
+	switch {
+	case len(more) == 0:
+		return said
+	case first(said) == '[':
+		var parts []json.RawMessage
+		_ = json.Unmarshal(said, &parts)
+		more = append(parts, more...)
+	case said != nil && string(said) != `""`:
+		more = append([]json.RawMessage{said}, more...)
+	}
+	if len(more) == 1 {
+		return more[0]
+	}
+	b, _ := json.Marshal(more)
+	return b
 }
 
 // calls are the tools that a message asks for.
@@ -101,7 +122,7 @@ func answersOf(raw json.RawMessage) (ms []call.Message, shaped bool) {
 		if m, ok := messageOf(raw, "assistant"); ok {
 			var o object
 			_ = json.Unmarshal(raw, &o)
-			m.Reasoning = thought(cmp.Or(o.text("reasoning_content"), o.text("reasoning")))
+			m.Reasoning = thought(cmp.Or(o.text("reasoning_content"), o.text("reasoning"), o.text("thinking"), thoughts(o)))
 			if m.Reasoning != nil && spoken(o) == nil {
 				m.Content = json.RawMessage(`""`) // the reasoning is all of it
 			}
@@ -158,10 +179,10 @@ func responses(items []json.RawMessage) call.Message {
 	for _, item := range items {
 		var o object
 		_ = json.Unmarshal(item, &o)
-		switch o.text("type") {
-		case "message":
+		switch kind := o.text("type"); {
+		case kind == "message":
 			parts = append(parts, o.list("content")...)
-		case "reasoning":
+		case kind == "reasoning":
 			for _, part := range slices.Concat(o.list("content"), o.list("summary")) {
 				var p object
 				_ = json.Unmarshal(part, &p)
@@ -169,7 +190,7 @@ func responses(items []json.RawMessage) call.Message {
 					thoughts = append(thoughts, s)
 				}
 			}
-		case "function_call":
+		case strings.HasSuffix(kind, "_call"):
 			tools = append(tools, flat(item))
 		default:
 			parts = append(parts, item)
@@ -192,6 +213,19 @@ func thought(s string) json.RawMessage {
 		return nil
 	}
 	return quoted(json.RawMessage(s))
+}
+
+// thoughts is the reasoning that a message tells in parts alone.
+func thoughts(o object) string {
+	var all []string
+	for _, part := range slices.Concat(o.list("reasoning_details"), o.list("thinking_blocks")) {
+		var p object
+		_ = json.Unmarshal(part, &p)
+		if s := cmp.Or(p.text("text"), p.text("thinking"), p.text("summary")); s != "" && s != redacted && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return strings.Join(all, "\n")
 }
 
 // said unwraps texts that are the only part of their message, and drops what says nothing.
