@@ -30,7 +30,7 @@ type node struct {
 	past   []audit.Header // of a dead letter among its parts
 
 	refused bool  // it cannot become an event
-	covered bool  // a call of a model is beneath it
+	covered bool  // a call of a model is beneath it, and says what it says
 	within  *node // the call that it tells once more
 	whole   *call.Part
 }
@@ -80,6 +80,7 @@ func assemble(pieces []piece, past []*node) []*node {
 			tree.cover(n)
 		}
 	}
+	uncover(nodes)
 	for _, n := range nodes {
 		if n.isCall() && n.fresh {
 			c := tree.inherit(n)
@@ -94,7 +95,7 @@ func (n *node) isModel() bool {
 }
 
 // isCall tells whether an event is made of the node: a call of a model, texts whose call never told its facts, a
-// wrapper without any of those beneath it.
+// wrapper without any of those beneath it, or one that says something else.
 func (n *node) isCall() bool { return n.isModel() || n.Kind == call.Outer && !n.covered }
 
 // leads is the order in which the parts of a call are asked.
