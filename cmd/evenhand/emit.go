@@ -28,7 +28,7 @@ import (
 )
 
 type emitCmd struct {
-	File      string   `arg:"" optional:"" help:"NDJSON, JSON array or CSV file, gzip too; - or nothing reads stdin." default:"-"`
+	File      string   `arg:"" optional:"" help:"NDJSON, JSON (an array, or pretty-printed objects) or CSV file, gzip too; - or nothing reads stdin." default:"-"`
 	Format    string   `help:"Format of the input: auto (by name, then content), ndjson, json, csv." enum:"auto,ndjson,json,csv" default:"auto"`
 	Delimiter string   `help:"What stands between the columns of a table: one character, or tab; found by the first line when not given." placeholder:"CHAR"`
 	Map       []string `help:"Field of the input (a.b is b within a) that becomes a field of the event, or metadata.NAME; repeatable. Both must exist: in some line, in the event." placeholder:"FROM=TO" sep:"none"`

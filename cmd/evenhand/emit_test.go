@@ -163,6 +163,91 @@ func TestEmitNamesBadLines(t *testing.T) {
 	command(t, "", "emit", "--to", to.URL, "--domain", "hrr").says(t, 2, "", `--domain: "hrr" is not one of general, hr, finance, healthcare, education`)
 }
 
+// Objects over several lines, as pretty printers write them, are read as those of one line are. A line at fault among NDJSON takes no other
+// with it, whatever it begins; of a pretty object at fault one line is named.
+func TestEmitReadsPrettyObjects(t *testing.T) {
+	pretty := func(id string) string {
+		return "{\n  \"id\": \"" + id + "\",\n  \"metadata\": {\n    \"a\": [\n      {\n        \"id\": \"inner\"\n      }\n    ]\n  }\n}\n"
+	}
+	broken := strings.Replace(pretty("x"), "\",\n", "\"\n", 1) // line 3
+	const one = `{"id":"1"}` + "\n"
+	for _, tc := range []struct {
+		name, in string
+		sent     string // ids
+		says     []string
+	}{
+		{"one", pretty("1"), "1", nil},
+		{"one that ends without a line end", strings.TrimSpace(pretty("1")), "1", nil},
+		{"line ends of Windows", strings.ReplaceAll(pretty("1"), "\n", "\r\n"), "1", nil},
+		{"with a mark before it", "\ufeff\n" + pretty("1"), "1", nil},
+		{"several", pretty("1") + "\n" + pretty("2") + pretty("3"), "1 2 3", nil},
+		{"beside lines", one + pretty("2") + one, "1 2 1", nil},
+		{"a name on the brace's line", "{\"id\":\n\"1\"}\n" + one, "1 1", nil},
+		{"one larger than the reader's memory", "{\n" + strings.Repeat(" ", 2<<20) + "\"id\":\n\"1\"}\n" + one, "1 1", nil},
+		{"a fault in a field, its object's line", pretty("1") + strings.Replace(pretty("2"), "metadata", "respose", 1) + pretty("3"), "1 3", []string{"line 11: unknown_field: respose", "1 bad line"}},
+		{"one at fault", broken, "", []string{"line 1: bad_json: the object that begins here has a fault in line 3\n", "1 bad line"}},
+		{"one at fault among others", pretty("1") + broken + pretty("2"), "1 2", []string{"line 11: bad_json: the object that begins here has a fault in line 13\n", "1 bad line"}},
+		{"one that does not end", pretty("1") + strings.TrimSuffix(pretty("2"), "}\n"), "1", []string{"line 11: bad_json: the object that begins here does not end\n", "1 bad line"}},
+		{"one that does not end, before another", strings.TrimSuffix(pretty("1"), "}\n") + pretty("2"), "2", []string{"line 1: bad_json: the object that begins here has a fault in line 10\n", "1 bad line"}},
+		{"something behind it", strings.TrimSpace(pretty("1")) + ",\n" + pretty("2"), "2", []string{"line 1: bad_json: ", "1 bad line"}},
+		{"a name twice", "{\n\"id\":\"1\",\n\"id\":\"2\"\n}\n" + one, "1", []string{"line 1: duplicate_key", "1 bad line"}},
+		{"huge", "{\n\"id\":\"x\",\n" + strings.Repeat(strings.Repeat(" ", 1<<20)+"\n", 17) + "}\n" + one, "1", []string{"line 1: too_large: the object that begins here has more than 16 MiB", "1 bad line"}},
+		{"a line broken off, before a line", `{"id":"1",` + "\n" + one, "1", []string{"line 1: bad_json", "1 bad line"}},
+		{"a line broken off within a text", `{"id":"1` + "\n" + one, "1", []string{"line 1: bad_json", "1 bad line"}},
+		{"a line broken off before a value", `{"metadata":` + "\n" + one + one, "1 1", []string{"line 1: bad_json", "1 bad line"}},
+		{"a line broken off in an array", `{"messages":[` + "\n" + one + one, "1 1", []string{"line 1: bad_json", "1 bad line"}},
+		{"a line broken off, before a line and what would end both", `{"metadata":` + "\n" + one + "}\n", "1", []string{"line 1: bad_json", "line 3: bad_json", "2 bad lines"}},
+		{"no margin, as Python writes with an indent of 0", "{\n\"id\": \"1\",\n\"metadata\": {\n\"a\": [\n{\n\"b\": {}\n}\n]\n}\n}\n" + one, "1 1", nil},
+		{"objects of one line within", "{\n\"id\": \"1\",\n\"metadata\": {\"a\": [\n  {\"b\": 1},\n  {\"b\": 2}\n]}}\n" + one, "1 1", nil},
+		{"a brace alone", "{\n" + one + "{\n" + one, "1 1", []string{"line 1: bad_json", "line 3: bad_json", "2 bad lines"}},
+		{"the last line broken off", one + `{"id":"1",`, "1", []string{"line 2: bad_json", "1 bad line"}},
+		{"nonsense behind a line broken off", `{"id":"1",` + "\nnonsense\n" + one, "1", []string{"line 1: bad_json", "line 2: bad_json", "2 bad lines"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			to := newReceiver(t, accept)
+			code := 0
+			if len(tc.says) > 0 {
+				code = 3
+			}
+			r := command(t, tc.in, "emit", "--to", to.URL)
+			for _, want := range append(tc.says, fmt.Sprintf("%d sent to", len(strings.Fields(tc.sent)))) {
+				r.says(t, code, "", want)
+			}
+			if got := strings.Join(strings.Fields(to.fields("id")), " "); got != tc.sent {
+				t.Errorf("sent %s", got)
+			}
+		})
+	}
+}
+
+// A run over objects of several lines goes on as one over lines does, with the same ids.
+func TestEmitResumesPrettyObjects(t *testing.T) {
+	to := newReceiver(t, func(request int) int {
+		if request == 2 {
+			return http.StatusInternalServerError
+		}
+		return http.StatusAccepted
+	})
+	file := filepath.Join(t.TempDir(), "texts.json")
+	var b strings.Builder
+	for i := range 5 {
+		fmt.Fprintf(&b, "{\n  \"response\": \"%d\"\n}\n", i)
+	}
+	write(t, file, b.String())
+	command(t, "", "emit", file, "--to", to.URL, "--batch", "2").says(t, 1, "", "go on after line 4.")
+	command(t, "", "emit", file, "--to", to.URL, "--batch", "2").says(t, 0, "", "3 sent to "+to.URL)
+	ids := map[any]any{}
+	for _, e := range to.events {
+		if was, known := ids[e["id"]]; known && was != e["response"] {
+			t.Errorf("%v has the id of %v", e["response"], was)
+		}
+		ids[e["id"]] = e["response"]
+	}
+	if len(ids) != 5 {
+		t.Errorf("%d ids: %v", len(ids), ids)
+	}
+}
+
 // fed gives the arguments and the input of a command that reads content, from a file of that name or, for "-", piped.
 func fed(t *testing.T, name, content string) (args []string, in string) {
 	t.Helper()

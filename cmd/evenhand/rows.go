@@ -135,28 +135,6 @@ func (form inputForm) guess(br *bufio.Reader) string {
 	return "ndjson"
 }
 
-type ndjsonRows struct {
-	witness
-	r    *bufio.Reader
-	line int
-}
-
-func (n *ndjsonRows) next() (map[string]any, int, error) {
-	for {
-		b, err := n.r.ReadBytes('\n')
-		if len(b) == 0 && err != nil {
-			return nil, n.line, err
-		}
-		n.line++
-		if b = bytes.TrimSpace(b); len(b) == 0 {
-			continue
-		}
-		n.add(b)
-		row, err := object(b)
-		return row, n.line, err
-	}
-}
-
 // object reads one object, whose values stay as they are written: the check sees what a door would. An error is a *rowError.
 func object(b []byte) (map[string]any, error) {
 	if !utf8.Valid(b) { // decoding would mend it
