@@ -52,13 +52,16 @@ func openTable(br *bufio.Reader, form inputForm) (*csvRows, error) {
 		comma, _ = delimiterOf(line)
 	}
 	t.c = csv.NewReader(br)
+	if comma == '\t' {
+		t.c = csv.NewReader(&plainQuotes{r: br})
+	}
 	t.c.Comma = comma
 	head, err := t.c.Read()
 	switch {
 	case errors.Is(err, io.EOF):
 		return nil, errNoColumns
 	case err != nil:
-		return nil, fmt.Errorf("csv: the first line must name the columns: %w", err)
+		return nil, fmt.Errorf("csv: the first line must name the columns: %w%s", err, mendQuote(err))
 	}
 	t.note(head)
 	seen := map[string]int{}
@@ -216,8 +219,80 @@ func (t *csvRows) lost(fault *csv.ParseError, rec []string) *rowError {
 		last += strings.Count(rec[len(rec)-1], "\n")
 	}
 	if last == fault.StartLine {
-		return &rowError{err: fmt.Errorf("csv: %w", fault.Err)}
+		return &rowError{err: fmt.Errorf("csv: %w%s", fault.Err, mendQuote(fault))}
 	}
 	return &rowError{fmt.Errorf("csv: %w: a quote opens in line %d and all up to line %d was taken as one row and not read; close or double the quote",
 		fault.Err, t.line, t.before+last), last - fault.StartLine}
+}
+
+// mendQuote says how a quote at fault is written, "" for other faults.
+func mendQuote(err error) string {
+	if errors.Is(err, csv.ErrBareQuote) || errors.Is(err, csv.ErrQuote) {
+		return `: a field with quotes stands in quotes, its own doubled: "say ""hi"""`
+	}
+	return ""
+}
+
+// plainQuotes reads a table of tabs, where a quote within a field that begins with none is a sign like any other: it puts such fields into
+// quotes, as package csv wants them. A field that begins with a quote stays as it is.
+type plainQuotes struct {
+	r      *bufio.Reader
+	quoted bool // the line begins within quotes
+	out    []byte
+}
+
+func (q *plainQuotes) Read(p []byte) (int, error) {
+	if len(q.out) == 0 {
+		line, err := q.r.ReadBytes('\n')
+		if len(line) == 0 {
+			return 0, err
+		}
+		if q.out = line; bytes.IndexByte(line, '"') >= 0 {
+			q.out = q.line(line)
+		}
+	}
+	n := copy(p, q.out)
+	q.out = q.out[n:]
+	return n, nil
+}
+
+func (q *plainQuotes) line(b []byte) (out []byte) {
+	for len(b) > 0 {
+		from := 0 // of the search for the field's end
+		if q.quoted || b[0] == '"' {
+			from = q.closing(b)
+		}
+		end, next := len(b), len(b)
+		if tab := bytes.IndexByte(b[from:], '\t'); tab >= 0 {
+			end, next = from+tab, from+tab+1
+		} else if from == 0 {
+			end = len(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r")))
+		}
+		if field := b[:end]; from == 0 && bytes.IndexByte(field, '"') >= 0 {
+			out = fmt.Appendf(out, `"%s"`, bytes.ReplaceAll(field, []byte(`"`), []byte(`""`)))
+		} else {
+			out = append(out, field...)
+		}
+		out, b = append(out, b[end:next]...), b[next:]
+	}
+	return out
+}
+
+// closing is the place behind the quote that closes the field, or the end of the line.
+func (q *plainQuotes) closing(b []byte) int {
+	i := 0
+	if !q.quoted {
+		i = 1
+	}
+	for q.quoted = true; i < len(b); i++ {
+		switch {
+		case b[i] != '"':
+		case i+1 < len(b) && b[i+1] == '"':
+			i++
+		default:
+			q.quoted = false
+			return i + 1
+		}
+	}
+	return len(b)
 }

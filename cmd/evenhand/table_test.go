@@ -21,6 +21,9 @@ func TestEmitReadsTables(t *testing.T) {
 	}{
 		{"semicolons", "a.csv", "id;response\n1;a, b\n2;b\n", nil, "1 a, b\n2 b\n", `columns are separated by ';'`},
 		{"tabs", "a.tsv", "id\tresponse\n1\ta\n2\tb\n", nil, "1 a\n2 b\n", `columns are separated by '\t'`},
+		{"tabs, quotes within a field", "a.tsv", "id\tresponse\tprompt\n1\tb, \"quoted\" inside\tx\n2\t5\" wide\t\"a \"\"b\"\"\tc\nd\"\r\n3\tthe \"end\"\t\r\n4\t\te \"f\"\r\n5\t\t\"\"", nil,
+			"1 b, \"quoted\" inside\n2 5\" wide\n3 the \"end\"\n4 <nil>\n5 <nil>\n", ""},
+		{"tabs by the flag, a quote at the end", "a.txt", "id\tresponse\n1\ta \"b\"", []string{"--delimiter", "tab", "--format", "csv"}, "1 a \"b\"\n", ""},
 		{"bars", "a.csv", "id|response\n1|a\n2|b\n", nil, "1 a\n2 b\n", `columns are separated by '|'`},
 		{"named by the first line", "a.csv", "sep=;\r\nid;response\r\n1;a\r\n2;b\r\n", nil, "1 a\n2 b\n", ""},
 		{"named by the flag", "a.csv", "id:response\n1:a\n2:b\n", []string{"--delimiter", ":"}, "1 a\n2 b\n", ""},
@@ -122,6 +125,30 @@ func TestEmitShowsNoTextOfATable(t *testing.T) {
 			}
 			if len(to.events) > 0 {
 				t.Errorf("sent %v", to.events)
+			}
+		})
+	}
+}
+
+// In a table of tabs a quote is a sign like any other, but for one that begins a field; a fault tells how quotes are written.
+func TestEmitReadsQuotesOfTables(t *testing.T) {
+	const mend = `: a field with quotes stands in quotes, its own doubled: "say ""hi"""`
+	for _, tc := range []struct {
+		name, in, want, says string
+		code                 int
+	}{
+		{"tabs: within fields", "prompt\tresponse\na \"b\"\t\"c \"\"d\"\"\te\nf\"\n\"g\"\th\"\n", "a \"b\" c \"d\"\te\nf\ng h\"\n", "2 sent", 0},
+		{"tabs: one that begins a field", "prompt\tresponse\na\t\"b\" c\nd\te\n", "d e\n", "line 2: csv: extraneous or missing \" in quoted-field" + mend + "\n", 3},
+		{"tabs: one that does not end", "prompt\tresponse\na\t\"b\nc\td \"e\"\n", "", "a quote opens in line 2 and all up to line 3 was taken", 3},
+		{"tabs: more behind a fault", "prompt\tresponse\n\"a\"b\tc\n\"d \"\"e\"\tf \"g\"\n", "d \"e f \"g\"\n", "line 2: csv: ", 3},
+		{"commas: within a field", "prompt,response\na \"b\",c\nd,e\n", "d e\n", "line 2: csv: bare \" in non-quoted-field" + mend + "\n", 3},
+		{"commas: in the first line", "pro\"mpt,response\na,b\n", "", mend, 1},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			to := newReceiver(t, accept)
+			command(t, tc.in, "emit", "--to", to.URL, "--format", "csv").says(t, tc.code, "", tc.says)
+			if got := to.fields("prompt", "response"); got != tc.want {
+				t.Errorf("got\n%s", got)
 			}
 		})
 	}
