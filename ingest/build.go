@@ -158,12 +158,12 @@ func (st *state) setIdentity(in *audit.Interaction, h headers, o audit.Origin) (
 
 // headerTime reads the time of HeaderEventTime; otherwise stands for one that cannot be read.
 func (st *state) headerTime(s []byte, otherwise time.Time) time.Time {
-	var t time.Time
-	if err := t.UnmarshalText(s); err != nil || lax(s) {
-		st.fault("header "+HeaderEventTime, BadValue, "wants an RFC 3339 time such as 2026-11-21T10:43:00Z")
+	t, ok := instant(s)
+	if !ok {
+		st.fault("header "+HeaderEventTime, BadValue, wantTime)
 		return otherwise
 	}
-	return t.UTC().Truncate(time.Millisecond)
+	return t
 }
 
 // setID sets the event's id; version7 says that its own bits tell a time.

@@ -74,6 +74,17 @@ func TestIdentity(t *testing.T) {
 	if in := accepted(t, `{"id":"`+uuid7+`"}`); !in.Time.Equal(want) {
 		t.Errorf("time %s, want that of the id, %s", in.Time, want)
 	}
+	for given, want := range map[string]string{
+		"2026-11-21t05:00:00z":           "2026-11-21T05:00:00Z",
+		"2026-11-20T23:59:60Z":           "2026-11-20T23:59:59.999Z",
+		"2026-11-20T23:59:60.9Z":         "2026-11-20T23:59:59.999Z",
+		"2026-11-20t15:59:60.123-08:00":  "2026-11-20T23:59:59.999Z",
+		"2026-11-21T05:00:00.123456789Z": "2026-11-21T05:00:00.123Z",
+	} {
+		if in := accepted(t, `{"timestamp":"`+given+`"}`); in.Time.Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: %s", given, in.Time)
+		}
+	}
 	if in := accepted(t, `{"timestamp":"2026-11-21T12:43:00.1239+02:00"}`); !in.Time.Equal(brokerTime.Add(123 * time.Millisecond)) {
 		t.Errorf("time %s is not in whole milliseconds", in.Time)
 	}

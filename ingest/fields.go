@@ -201,11 +201,35 @@ func (st *state) timestamp() (t time.Time, given bool) {
 	if len(s) == 0 {
 		return time.Time{}, false
 	}
-	if err := t.UnmarshalText(s); err != nil || lax(s) {
-		st.fault(names[fTimestamp], BadValue, "wants an RFC 3339 time such as 2026-11-21T10:43:00Z")
-		return time.Time{}, false
+	t, ok := instant(s)
+	if !ok {
+		st.fault(names[fTimestamp], BadValue, wantTime)
 	}
-	return t.UTC().Truncate(time.Millisecond), true
+	return t, ok
+}
+
+const wantTime = "wants an RFC 3339 time such as 2026-11-21T10:43:00Z"
+
+// instant reads an RFC 3339 time in whole milliseconds, UTC; zero for none. Package time takes neither its small letters nor its leap
+// seconds, which become the last millisecond before them.
+func instant(s []byte) (t time.Time, ok bool) {
+	if t.UnmarshalText(s) == nil {
+		if lax(s) {
+			return time.Time{}, false
+		}
+		return t.UTC().Truncate(time.Millisecond), true
+	}
+	const seconds = len("2006-01-02T15:04:")
+	switch big := bytes.ToUpper(s); {
+	case !bytes.Equal(big, s):
+		return instant(big)
+	case len(s) > seconds+2 && string(s[seconds:seconds+2]) == "60":
+		big[seconds], big[seconds+1] = '5', '9'
+		if t, ok = instant(big); ok && t.Hour() == 23 && t.Minute() == 59 {
+			return t.Truncate(time.Second).Add(999 * time.Millisecond), true
+		}
+	}
+	return time.Time{}, false
 }
 
 // lax tells of a time that package time takes though RFC 3339 does not: an hour of one digit, a comma

@@ -119,6 +119,12 @@ func (st *state) unwrap(e cloudevents.Event) []byte {
 			return nil
 		}
 	}
+	if at, name := e.Time(); at != "" && blank(members[names[fTimestamp]]) {
+		if _, ok := instant([]byte(at)); !ok {
+			st.fault(name, BadValue, wantTime)
+			return nil
+		}
+	}
 	for _, f := range e.Native() {
 		if blank(members[f.Name]) {
 			members[f.Name], _ = json.Marshal(f.Value)

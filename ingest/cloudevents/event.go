@@ -119,6 +119,11 @@ func (e *Event) Tenant() (tenant, name string) {
 	return e.attributes["tenantid"], e.prefix + "tenantid"
 }
 
+// Time is the attribute time, and how a fault names it.
+func (e *Event) Time() (at, name string) {
+	return e.attributes["time"], e.prefix + "time"
+}
+
 func media(contentType string) string {
 	m, _, err := mime.ParseMediaType(contentType)
 	if err != nil {
