@@ -54,7 +54,8 @@ look like a mistyped field of the event: map those to it, or keep them with --ma
 
 An interrupted run goes on where it stopped, and lines without an id get the same one again; lines may have been added behind, but
 where the lines done are others now, or the receiver is another, it stops and says so. A run that was done is forgotten: sending
-the file once more sends those lines as new events. Give lines an id where that should not be.
+the file once more sends those lines as new events. Give lines an id where that should not be; without, mend bad lines and
+send them alone.
 
 Examples:
   evenhand emit examples/interactions.jsonl
@@ -91,6 +92,7 @@ type refusal struct {
 type event struct {
 	line   int
 	id     string
+	given  bool   // the id, by the line
 	tenant string // as the line names it; "" leaves it to the receiver
 	value  []byte
 	timed  bool // it tells its time, by itself or by its id
@@ -191,6 +193,7 @@ type emitRun struct {
 	last      int // last line read
 	read      int // rows
 	empty     int // rows without a value, passed over
+	nameless  int // of those checked well, without an id
 }
 
 func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder, counted *countingReader) error {
@@ -254,6 +257,9 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 			var ev event
 			if ev, err = r.event(row, line, check); err == nil {
 				batch, size = append(batch, ev), size+len(ev.value)
+				if !ev.given {
+					r.nameless++
+				}
 			}
 		}
 		if err != nil {
@@ -328,9 +334,18 @@ func (r *emitRun) report(std *stdio, err error) error {
 		_ = os.Remove(r.path) // all is sent: nothing to go on from
 	}
 	if r.bad > 0 {
+		fmt.Fprintln(std.err, r.mend())
 		return exitCode(3)
 	}
 	return nil
+}
+
+// mend says what to do about bad lines.
+func (r *emitRun) mend() string {
+	if r.nameless > 0 {
+		return "Mend the bad lines and send them alone: the whole input once more sends the others that have no id as new events."
+	}
+	return "Mend the bad lines and send them, or the whole input once more: what was sent with an id is known by it."
 }
 
 func (cmd *emitCmd) open(ctx context.Context, std *stdio) (in io.Reader, size int64, closeIn func(), err error) {
@@ -409,7 +424,7 @@ func (r *emitRun) event(row map[string]any, line int, check *ingest.Decoder) (ev
 	if rej != nil {
 		return event{}, fmt.Errorf("%s: %s", rej.Reason, rej.Detail)
 	}
-	return event{line: line, id: in.ID.String(), tenant: text(row["tenant_id"]), value: value, timed: !in.TimeAssumed}, nil
+	return event{line: line, id: in.ID.String(), given: !noID, tenant: text(row["tenant_id"]), value: value, timed: !in.TimeAssumed}, nil
 }
 
 // encoded is a row as JSON.

@@ -123,6 +123,15 @@ func TestEmitNamesBadLines(t *testing.T) {
 	if got := to.fields("id"); got != "1\n5\n" {
 		t.Errorf("sent %s", got)
 	}
+	const alone = "Mend the bad lines and send them alone: the whole input once more sends the others that have no id as new events.\n"
+	for _, tc := range []struct{ in, says string }{
+		{`{"response":"a"}` + "\nnonsense", alone},
+		{`{"id":"","response":"a"}` + "\nnonsense\n" + `{"id":"1"}`, alone},
+		{`{"id":"1","response":"a"}` + "\nnonsense", "Mend the bad lines and send them, or the whole input once more: what was sent with an id is known by it.\n"},
+		{`{"respose":"a"}` + "\n" + `{"id":"1"}`, "or the whole input once more"},
+	} {
+		command(t, tc.in, "emit", "--to", newReceiver(t, accept).URL).says(t, 3, "", tc.says)
+	}
 	for _, tc := range []struct{ in, format, want string }{
 		{`{"id":"1"}`, "json", "json: wants an array of objects; for one object a line use --format ndjson"},
 		{``, "csv", "csv: the first line must name the columns"},
