@@ -143,6 +143,28 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// An event that is named is found however old it is, by the id that its application gave too.
+func TestNamedEventsOfAnyAge(t *testing.T) {
+	f := newFixture(t)
+	old := sample("acme", 10)
+	old.Interaction.Time, old.Interaction.TraceID = noon.AddDate(0, 0, -21), strings.Repeat("ab", 16)
+	f.write(sample("acme", 1), old)
+	for _, filter := range []string{`eventId: "10"`, `eventId: "` + old.Interaction.ID.String() + `"`, `traceId: "` + old.Interaction.TraceID + `"`} {
+		var got struct {
+			LlmInteractionAudits          []struct{ GivenID string }
+			LlmInteractionAuditConnection struct {
+				Nodes      []struct{ GivenID string }
+				TotalCount int
+			}
+		}
+		f.get(admin, `{ llmInteractionAudits(filter: {`+filter+`}) { givenId } llmInteractionAuditConnection(filter: {`+filter+`}) { nodes { givenId } totalCount } }`, "", &got)
+		c := got.LlmInteractionAuditConnection
+		if len(got.LlmInteractionAudits) != 1 || got.LlmInteractionAudits[0].GivenID != "10" || len(c.Nodes) != 1 || c.TotalCount != 1 {
+			t.Errorf("%s: %+v", filter, got)
+		}
+	}
+}
+
 // A type or kind that nothing can have is refused, since a list of none or a rate of zero would be taken for
 // an answer; what own rules or an administrator may have named is asked for.
 func TestUnknownKinds(t *testing.T) {

@@ -310,10 +310,7 @@ func (t *Tenant) Count(ctx context.Context, f Filter) (n uint64, err error) {
 		return 0, audit.E(op, audit.KindInvalid, err)
 	}
 	f.Window = f.resolved(time.Now())
-	q := f.apply(t.from("audit_current").current())
-	if f.UserID != "" {
-		f.amongUsers(t.scope, q)
-	}
+	q := f.byKey(t.scope, f.apply(t.from("audit_current").current()))
 	return n, t.one(ctx, op, q.sql("count()", ""), q.args, &n)
 }
 

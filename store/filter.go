@@ -3,12 +3,13 @@ package store
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 )
 
 // Filter says which interactions a list shows. Zero fields do not restrict, but for the window:
-// without a start it is the last seven days.
+// without a start it is the last seven days, or all that is kept where an event or a trace is named.
 type Filter struct {
 	Window
 	UserID        string
@@ -60,6 +61,18 @@ func (f Filter) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// resolved fills an open window. Who names an event or a trace asks for what is kept of it and not for what is new: few rows,
+// which indexes find in all days.
+func (f Filter) resolved(now time.Time) Window {
+	if f.From.IsZero() && (f.TraceID != "" || !f.EventID.IsZero()) {
+		f.From = earliest
+	}
+	return f.Window.resolved(now)
+}
+
+// earliest is the first of ClickHouse's days.
+var earliest = time.Unix(0, 0).UTC()
 
 // apply adds the conditions to a query over audit_current of one tenant, but for the user.
 func (f Filter) apply(q *query) *query { return f.conditions(q.within(f.Window)) }
@@ -113,6 +126,18 @@ func (f Filter) conditions(q *query) *query {
 	return q
 }
 
+// byKey leads to the event and the user that a filter names by the keys of tables that have them.
+func (f Filter) byKey(s scope, q *query) *query {
+	if !f.EventID.IsZero() {
+		keys := s.from("interactions").and("event_id = toUUID(?)", f.EventID.String())
+		q.and("(event_day, sort_ts, event_id, content_digest) IN ("+keys.sql("event_day, sort_ts, event_id, content_digest", "")+")", keys.args...)
+	}
+	if f.UserID != "" {
+		f.amongUsers(s, q)
+	}
+	return q
+}
+
 // amongUsers restricts a query over audit_current to the user's events.
 func (f Filter) amongUsers(s scope, q *query) *query {
 	events := f.ofUser(s)
@@ -122,9 +147,21 @@ func (f Filter) amongUsers(s scope, q *query) *query {
 // ofUser asks for the user's events of the window. Who took part is a matter of the event and not of the
 // version, so the winning versions of those need no second look.
 func (f Filter) ofUser(s scope) *query {
-	q := s.from("interaction_users").and("user_id = ?", f.UserID)
+	q := f.named(s, s.from("interaction_users").and("user_id = ?", f.UserID))
 	if f.From.IsZero() {
 		return q
 	}
 	return q.and("event_day >= toDate(?)", day(f.From)).and("event_day <= toDate(?)", day(f.To))
+}
+
+// named restricts a user's events to those that the filter names, so that none of the others is gone through.
+func (f Filter) named(s scope, q *query) *query {
+	if !f.EventID.IsZero() {
+		q.and("event_id = toUUID(?)", f.EventID.String())
+	}
+	if f.TraceID != "" {
+		events := s.from("interactions").and("trace_id = ?", f.TraceID)
+		q.and("event_id IN ("+events.sql("event_id", "")+")", events.args...)
+	}
+	return q
 }

@@ -265,7 +265,7 @@ func (l *list) candidates(ctx context.Context, at *Cursor, n int) (keys []Cursor
 	if l.f.UserID != "" {
 		return l.candidatesOfUser(ctx, at, n)
 	}
-	q := l.f.apply(l.t.from("audit_current"))
+	q := l.f.byKey(l.t.scope, l.f.apply(l.t.from("audit_current")))
 	if at != nil {
 		q.after(*at, l.sort)
 	}
@@ -317,7 +317,7 @@ func (l *list) placesOfUser(ctx context.Context, at *Cursor, n int) (places []Cu
 		beyond += "=" // its id may have other contents
 	}
 	for _, w := range l.spans(at) {
-		q := l.t.from("interaction_users").and("user_id = ?", l.f.UserID).near(l.f.Window)
+		q := l.f.named(l.t.scope, l.t.from("interaction_users").and("user_id = ?", l.f.UserID)).near(l.f.Window)
 		q.and("event_day >= toDate(?)", day(w.From)).and("event_day <= toDate(?)", day(w.To)) // a partition each
 		q.and("sort_ts >= "+instant, w.From.UnixMilli()).and("sort_ts < "+instant, w.To.UnixMilli())
 		if at != nil {

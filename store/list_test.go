@@ -220,6 +220,49 @@ func TestListShowsOneTenant(t *testing.T) {
 	}
 }
 
+// Who names an event or a trace is shown it however old it is; a start that was given still restricts.
+func TestNamedEventsHaveNoWindow(t *testing.T) {
+	f := newFixture(t)
+	f.write(series("acme", 5)...)
+	old, older := sample("acme", 2), sample("acme", 9)
+	old.at, old.id = noon.AddDate(0, 0, -21), audit.NewID(noon.AddDate(0, 0, -21))
+	older.at, older.id, older.user = noon.AddDate(0, 0, -120), audit.NewID(noon.AddDate(0, 0, -120)), old.user
+	f.write(old, older)
+	tenant := f.WithTenant("acme")
+	for name, tc := range map[string]struct {
+		filter store.Filter
+		want   int
+	}{
+		"an event":                {store.Filter{EventID: old.id}, 1},
+		"an older one":            {store.Filter{EventID: older.id}, 1},
+		"a trace":                 {store.Filter{TraceID: trace(old.id)}, 1},
+		"an older one's trace":    {store.Filter{TraceID: trace(older.id)}, 1},
+		"of the user":             {store.Filter{EventID: older.id, UserID: old.user}, 1},
+		"a trace of the user":     {store.Filter{TraceID: trace(older.id), UserID: old.user}, 1},
+		"of another user":         {store.Filter{EventID: older.id, UserID: "nobody"}, 0},
+		"both":                    {store.Filter{EventID: old.id, TraceID: trace(old.id)}, 1},
+		"of different events":     {store.Filter{EventID: old.id, TraceID: trace(older.id)}, 0},
+		"with an end":             {store.Filter{EventID: older.id, Window: store.Window{To: noon}}, 1},
+		"with an end before it":   {store.Filter{EventID: old.id, Window: store.Window{To: older.at.AddDate(0, 0, 1)}}, 0},
+		"with a start behind it":  {store.Filter{EventID: old.id, Window: store.Window{From: old.at.AddDate(0, 0, 1)}}, 0},
+		"with a start":            {store.Filter{TraceID: trace(old.id), Window: store.Window{From: older.at}}, 1},
+		"a user without an event": {store.Filter{UserID: old.user, Provider: "nobody"}, 0},
+	} {
+		for _, sort := range []store.Sort{{}, {By: store.BySeverity}} {
+			res, err := tenant.List(t.Context(), tc.filter, store.Page{Sort: sort})
+			if err != nil || len(res.Items) != tc.want {
+				t.Errorf("%s, %v: %v, %v, want %d", name, sort, res, err, tc.want)
+			}
+		}
+		if n, err := tenant.Count(t.Context(), tc.filter); err != nil || int(n) != tc.want {
+			t.Errorf("%s: counted %d, %v, want %d", name, n, err, tc.want)
+		}
+	}
+	if got := all(t, tenant, store.Filter{UserID: old.user}, 0); len(got) != 1 {
+		t.Errorf("the user's last seven days: %d", len(got))
+	}
+}
+
 func TestListRefuses(t *testing.T) {
 	tenant := store.New(nil, "evenhand").WithTenant("acme") // nothing reaches the server
 	for _, tc := range []struct {

@@ -67,11 +67,7 @@ func (s Sort) order(n int) string {
 // order puts among them.
 func (l *list) candidatesByValue(ctx context.Context, at *Cursor, n int) (keys []Cursor, full bool, err error) {
 	base := func() *query {
-		q := l.f.apply(l.t.from("audit_current"))
-		if l.f.UserID != "" {
-			l.f.amongUsers(l.t.scope, q)
-		}
-		return q
+		return l.f.byKey(l.t.scope, l.f.apply(l.t.from("audit_current")))
 	}
 	column, op, direction := l.sort.column(), "<", "DESC"
 	if l.sort.Ascending {

@@ -76,11 +76,13 @@ func (f *fixture) randomTable(rnd *rand.Rand, n int) []event {
 			es[i].at = noon.Truncate(24 * time.Hour)
 		}
 	}
-	var users []row
+	var users, events []row
 	for _, e := range es {
+		events = append(events, e.factRow())
 		users = append(users, row{"tenant_id": e.tenant, "user_id": e.user, "event_day": e.at, "event_id": e.id.String(), "sort_ts": e.at, "version": e.origin().Version()})
 	}
 	f.insert("interaction_users", users...)
+	f.insert("interactions", events...)
 	for facts := 1; facts <= 3; facts++ {
 		var rows []row
 		for _, e := range es {

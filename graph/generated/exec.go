@@ -2161,7 +2161,7 @@ type Query {
   "One interaction; null when the caller's tenant has none of that id."
   llmInteractionAudit(id: ID!): LlmInteractionAudit @may(permission: "read")
   """
-  The tenant's interactions, newest first; those that told no time (timeAssumed) come behind the others of their day. Without logTimestampStart the last seven days. 50 by default, 200 at most.
+  The tenant's interactions, newest first; those that told no time (timeAssumed) come behind the others of their day. Without logTimestampStart the last seven days, or all that is kept where the filter names an eventId or traceId. 50 by default, 200 at most.
   Offsets shift while interactions come in, unless logTimestampEnd is set; llmInteractionAuditConnection has cursors.
   """
   llmInteractionAudits(filter: LlmInteractionAuditFilterInput, pagination: PaginationInput): [LlmInteractionAudit!] @may(permission: "read")
@@ -2340,8 +2340,9 @@ input LlmInteractionAuditFilterInput {
 
   domain: String
   application: String
+  "Of any time, unless logTimestampStart is given."
   traceId: String
-  "The event's id, or the id that its producer gave it."
+  "The event's id, or the id that its producer gave it. Of any time, unless logTimestampStart is given."
   eventId: ID
   flagged: Boolean
   unsafe: Boolean

@@ -129,8 +129,9 @@ type LlmInteractionAuditFilterInput struct {
 	LogTimestampEnd *time.Time `json:"logTimestampEnd,omitempty"`
 	Domain          *string    `json:"domain,omitempty"`
 	Application     *string    `json:"application,omitempty"`
-	TraceID         *string    `json:"traceId,omitempty"`
-	// The event's id, or the id that its producer gave it.
+	// Of any time, unless logTimestampStart is given.
+	TraceID *string `json:"traceId,omitempty"`
+	// The event's id, or the id that its producer gave it. Of any time, unless logTimestampStart is given.
 	EventID *string `json:"eventId,omitempty"`
 	Flagged *bool   `json:"flagged,omitempty"`
 	Unsafe  *bool   `json:"unsafe,omitempty"`
