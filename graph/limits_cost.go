@@ -50,6 +50,7 @@ var prices = map[string]price{
 
 	"LlmInteractionAudit.originalQuery":     {own: text},
 	"LlmInteractionAudit.llmResponse":       {own: text},
+	"LlmInteractionAudit.responseText":      {own: text},
 	"LlmInteractionAudit.sanitizedPrompt":   {own: text},
 	"LlmInteractionAudit.queryContext":      {own: text},
 	"LlmInteractionAudit.redactionSummary":  {own: text},

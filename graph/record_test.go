@@ -21,7 +21,7 @@ import (
 const everything = `id tenantId userId userEmail userRole queryContext originalQuery llmProvider llmModel sanitizedPrompt llmResponse
 	promptTokens responseTokens estimatedCostUsd redactionSummary sensitivityScore containedPii containedProprietary containedCustomerData
 	status errorMessage logTimestamp biasDetected biasType biasScore biasConfidenceScore mitigationAction biasReportSummary humanReviewed
-	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus textState flagged unsafe gated action severity domain domainGiven application traceId givenId kinds
+	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus responseText textState flagged unsafe gated action severity domain domainGiven application traceId givenId kinds
 	findings { kind rule ruleVersion characteristic severity score confidence side start end evidence analyzer }
 	verdicts { id analyzer version status reason current biasDetected biasType biasScore confidence flagged action at durationMs findings { kind evidence } }
 	reviews { id reviewer decision tags notes at }
@@ -142,11 +142,40 @@ func TestRecordEqualsTheView(t *testing.T) {
 	f.run("ALTER TABLE {{db}}.interaction_texts DROP PARTITION ('std', '" + gone.Time.Format("2006-01-02") + "')")
 	f.same(gone.ID)
 	r := f.one(admin, gone.ID, everything)
-	if r["originalQuery"] != "[dropped]" || r["textState"] != "dropped" || r["llmResponse"] != nil || r["userId"] != nil || r["biasDetected"] != true {
+	if r["originalQuery"] != "[dropped]" || r["textState"] != "dropped" || r["llmResponse"] != nil || r["responseText"] != nil || r["userId"] != nil || r["biasDetected"] != true {
 		t.Errorf("after the drop: %v", r)
 	}
 	if b, _ := json.Marshal(r); bytes.Contains(b, []byte("women")) {
 		t.Errorf("text after the drop: %s", b)
+	}
+}
+
+// What a span points into is shown: of a JSON answer the text that was taken out of it, of a long one what is kept of it.
+func TestSpansPointIntoResponseText(t *testing.T) {
+	f := newFixture(t)
+	tool, long := sample("acme", 0), sample("acme", 3)
+	tool.Interaction.ResponseJSON = `{"choices":[{"message":{"content":null,"tool_calls":[{"name":"note","text":"women are bad"}]}}]}`
+	tool.Interaction.Response = "note women are bad"
+	long.Interaction.ResponseJSON = `{"truncated":true,"bytes":275091}`
+	long.Interaction.Response, long.Interaction.TextBytes, long.Interaction.Truncated = strings.Repeat("é", 50)+"women are bad", 100, true
+	long.Verdict.Findings[0].Span = audit.Span{Start: 50, End: 63}
+	f.write(tool, long)
+	const fields = "llmResponse responseText findings { start end evidence }"
+	for _, tc := range []struct {
+		of       audit.Record
+		text     string
+		evidence any
+	}{{tool, "note women are bad", "women are ba"}, {long, strings.Repeat("é", 50), nil}} {
+		got := f.one(as(auth.Reviewer), tc.of.Interaction.ID, fields)
+		found := got["findings"].([]any)[0].(record)
+		if _, isObject := got["llmResponse"].(record); !isObject || got["responseText"] != tc.text || found["evidence"] != tc.evidence {
+			t.Errorf("%v, want %q with %v", got, tc.text, tc.evidence)
+		}
+	}
+	for _, who := range []*auth.Principal{as(auth.Viewer), {Tenant: "acme", Subject: "key:1", May: []auth.Permission{auth.ReadPeople, auth.Read}}} {
+		if got := f.one(who, tool.Interaction.ID, fields); got["responseText"] != nil || got["findings"].([]any)[0].(record)["evidence"] != nil {
+			t.Errorf("%v: %v", who.May, got)
+		}
 	}
 }
 
@@ -170,7 +199,7 @@ func TestStatements(t *testing.T) {
 	}{
 		{"id status biasType flagged logTimestamp severity effectiveBias humanReviewed biasConfidenceScore", 0},
 		{"promptTokens containedPii", 1},
-		{"originalQuery llmResponse userId textState", 1},
+		{"originalQuery llmResponse responseText userId textState", 1},
 		{"biasScore mitigationAction findings { kind } verdicts { id }", 1},
 		{"biasReportSummary", 2},
 		{everything, 4},
@@ -184,7 +213,7 @@ func TestStatements(t *testing.T) {
 		}
 	}
 	viewer := as(auth.Viewer)
-	texts := `{ llmInteractionAudits { originalQuery llmResponse userEmail findings { evidence } } }`
+	texts := `{ llmInteractionAudits { originalQuery llmResponse responseText userEmail findings { evidence } } }`
 	if n := f.statementsOf(viewer, texts) - f.statementsOf(viewer, `{ llmInteractionAudits { findings { kind } } }`); n != 0 {
 		t.Errorf("%d statements for texts that the caller may not see", n)
 	}

@@ -243,6 +243,7 @@ type ComplexityRoot struct {
 		PromptTokens          func(childComplexity int) int
 		QueryContext          func(childComplexity int) int
 		RedactionSummary      func(childComplexity int) int
+		ResponseText          func(childComplexity int) int
 		ResponseTokens        func(childComplexity int) int
 		ResultID              func(childComplexity int) int
 		ReviewNotes           func(childComplexity int) int
@@ -1349,6 +1350,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LlmInteractionAudit.RedactionSummary(childComplexity), true
+	case "LlmInteractionAudit.responseText":
+		if e.ComplexityRoot.LlmInteractionAudit.ResponseText == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LlmInteractionAudit.ResponseText(childComplexity), true
 	case "LlmInteractionAudit.responseTokens":
 		if e.ComplexityRoot.LlmInteractionAudit.ResponseTokens == nil {
 			break
@@ -2200,7 +2207,7 @@ type LlmInteractionAudit {
   llmProvider: String!
   llmModel: String!
   sanitizedPrompt: String
-  "As received: a string or an object."
+  "As received: a string or an object; of one that was too long to keep {truncated, bytes}."
   llmResponse: JSON
   promptTokens: Int
   responseTokens: Int
@@ -2236,6 +2243,11 @@ type LlmInteractionAudit {
   effectiveBias: Boolean!
   "pending, done, partial, failed, skipped or abandoned."
   biasAnalysisStatus: String!
+  """
+  The response as the text that was judged, as far as it is kept (truncated): of an object the words that stand in it. start and end of
+  findings of side output and of the judge's rewrites count its code points.
+  """
+  responseText: String
   "present, masked (to this caller) or dropped (at the limit of retention)."
   textState: String!
   "The threshold of the domain was passed."
@@ -2294,7 +2306,7 @@ type Judgement {
 type SuggestedRemediation {
   issue: String!
   originalExcerpt: String!
-  "Code points of the response, from start to before end."
+  "Code points of responseText, from start to before end."
   start: Int!
   end: Int!
   suggestedRewrite: String!
@@ -2438,10 +2450,10 @@ type Finding {
   confidence: Float!
   "input or output."
   side: String!
-  "In code points of the text, end exclusive."
+  "In code points of the record's responseText, end exclusive; of side input those of the prompt."
   start: Int!
   end: Int!
-  "Cut from the stored text as it is read; null when that is dropped or masked."
+  "Cut from the stored text as it is read; null when that is dropped or masked, or ends before start (truncated)."
   evidence: String
   "The analyzer whose verdict holds it."
   analyzer: String!
@@ -4067,6 +4079,8 @@ func (ec *executionContext) fieldContext_Breach_interactions(_ context.Context, 
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -5805,6 +5819,8 @@ func (ec *executionContext) fieldContext_Gate_interaction(_ context.Context, fie
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -7985,6 +8001,35 @@ func (ec *executionContext) fieldContext_LlmInteractionAudit_biasAnalysisStatus(
 	return fc, nil
 }
 
+func (ec *executionContext) _LlmInteractionAudit_responseText(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_LlmInteractionAudit_responseText,
+		func(ctx context.Context) (any, error) {
+			return obj.ResponseText(ctx)
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_LlmInteractionAudit_responseText(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LlmInteractionAudit",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LlmInteractionAudit_textState(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8778,6 +8823,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditConnection_nodes(_ c
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -9008,6 +9055,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditEdge_node(_ context.
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -9170,6 +9219,8 @@ func (ec *executionContext) fieldContext_Mutation_createLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -9337,6 +9388,8 @@ func (ec *executionContext) fieldContext_Mutation_updateLlmInteractionAuditBias(
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -9504,6 +9557,8 @@ func (ec *executionContext) fieldContext_Mutation_recordBiasReview(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -9671,6 +9726,8 @@ func (ec *executionContext) fieldContext_Mutation_revealLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -10184,6 +10241,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudit(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -10351,6 +10410,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudits(ctx context.
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -11463,6 +11524,8 @@ func (ec *executionContext) fieldContext_Subscription_flagged(ctx context.Contex
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
 				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
 			case "flagged":
@@ -16872,6 +16935,39 @@ func (ec *executionContext) _LlmInteractionAudit(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "responseText":
+			field := field
+
+			innerFunc := func(ctx context.Context, _ *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._LlmInteractionAudit_responseText(ctx, field, obj)
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "textState":
 			field := field
 

@@ -208,6 +208,11 @@ func (a *Audit) LlmResponse(ctx context.Context) (any, error) {
 	return nil, err
 }
 
+// ResponseText is what was judged of the response, as much of it as is stored: spans point into it.
+func (a *Audit) ResponseText(ctx context.Context) (*string, error) {
+	return a.text(ctx, func(in *audit.Interaction) string { return in.Stored(in.Response) })
+}
+
 func (a *Audit) RedactionSummary(ctx context.Context) (any, error) {
 	t, err := a.texts(ctx)
 	return object(t.Interaction.RedactionSummary), err

@@ -32,13 +32,17 @@ type Finding struct {
 	at audit.Finding
 }
 
-// Evidence is cut from the stored text; null when that is dropped or masked.
+// Evidence is cut from the stored text; null when that is dropped or masked, or was cut before the finding.
 func (f *Finding) Evidence(ctx context.Context) (*string, error) {
 	t, err := f.of.texts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return f.of.evidence(&t, f.at), nil
+	e := f.of.evidence(&t, f.at)
+	if e != nil && *e == "" && f.Start < f.End {
+		return nil, nil //nolint:nilnil // null: not kept
+	}
+	return e, nil
 }
 
 // evidence cuts a finding out of a record's texts.
