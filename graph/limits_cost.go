@@ -50,6 +50,8 @@ var prices = map[string]price{
 
 	"LlmInteractionAudit.originalQuery":     {own: text},
 	"LlmInteractionAudit.llmResponse":       {own: text},
+	"LlmInteractionAudit.promptText":        {own: text},
+	"LlmInteractionAudit.messages":          {own: text},
 	"LlmInteractionAudit.responseText":      {own: text},
 	"LlmInteractionAudit.sanitizedPrompt":   {own: text},
 	"LlmInteractionAudit.queryContext":      {own: text},

@@ -75,7 +75,7 @@ func TestMasking(t *testing.T) {
 		query, state := "Should we hire her?", "present"
 		if !tc.texts {
 			query, state = "[masked]", "masked"
-			for _, field := range []string{"llmResponse", "responseText", "sanitizedPrompt", "queryContext", "redactionSummary", "errorMessage", "reviewNotes"} {
+			for _, field := range []string{"llmResponse", "promptText", "messages", "responseText", "sanitizedPrompt", "queryContext", "redactionSummary", "errorMessage", "reviewNotes"} {
 				if got[field] != nil {
 					t.Errorf("%v: %s is %v", tc.who.Roles, field, got[field])
 				}

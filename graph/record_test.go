@@ -21,7 +21,7 @@ import (
 const everything = `id tenantId userId userEmail userRole queryContext originalQuery llmProvider llmModel sanitizedPrompt llmResponse
 	promptTokens responseTokens estimatedCostUsd redactionSummary sensitivityScore containedPii containedProprietary containedCustomerData
 	status errorMessage logTimestamp biasDetected biasType biasScore biasConfidenceScore mitigationAction biasReportSummary humanReviewed
-	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus responseText textState flagged unsafe gated action severity domain domainGiven application traceId givenId kinds
+	humanBiasTag reviewNotes effectiveBias biasAnalysisStatus promptText messages responseText textState flagged unsafe gated action severity domain domainGiven application traceId givenId kinds
 	findings { kind rule ruleVersion characteristic severity score confidence side start end evidence analyzer }
 	verdicts { id analyzer version status reason current biasDetected biasType biasScore confidence flagged action at durationMs findings { kind evidence } }
 	reviews { id reviewer decision tags notes at }
@@ -142,7 +142,7 @@ func TestRecordEqualsTheView(t *testing.T) {
 	f.run("ALTER TABLE {{db}}.interaction_texts DROP PARTITION ('std', '" + gone.Time.Format("2006-01-02") + "')")
 	f.same(gone.ID)
 	r := f.one(admin, gone.ID, everything)
-	if r["originalQuery"] != "[dropped]" || r["textState"] != "dropped" || r["llmResponse"] != nil || r["responseText"] != nil || r["userId"] != nil || r["biasDetected"] != true {
+	if r["originalQuery"] != "[dropped]" || r["textState"] != "dropped" || r["llmResponse"] != nil || r["responseText"] != nil || r["promptText"] != nil || r["messages"] != nil || r["userId"] != nil || r["biasDetected"] != true {
 		t.Errorf("after the drop: %v", r)
 	}
 	if b, _ := json.Marshal(r); bytes.Contains(b, []byte("women")) {
@@ -179,6 +179,36 @@ func TestSpansPointIntoResponseText(t *testing.T) {
 	}
 }
 
+// The conversation that was judged is shown, not its last question alone; by a reveal too, and to nobody who may not see texts.
+func TestTheConversationIsShown(t *testing.T) {
+	f := newFixture(t)
+	talk, plain := sample("acme", 0), sample("acme", 3)
+	talk.Interaction.Prompt = "Be brief.\n\nwomen are bad at it?\n\nNo.\n\nShould we hire her?"
+	talk.Interaction.Messages = `[{"content":"Be brief.","role":"system"},{"content":"women are bad at it?","role":"user"},{"content":"No.","role":"assistant"},{"content":"Should we hire her?","role":"user"}]`
+	talk.Verdict.Findings = append(talk.Verdict.Findings, audit.Finding{Kind: "charter.sex", Rule: "sex.capability", RuleVersion: "3", Ground: audit.Sex, Severity: audit.Low, Side: audit.Input, Span: audit.Span{Start: 11, End: 24}})
+	plain.Interaction.Messages, plain.Interaction.Query, plain.Interaction.Prompt = "", "Why?", "Why?"
+	f.write(talk, plain)
+	f.writing()
+	const fields = "promptText messages findings { side evidence }"
+	id := talk.Interaction.ID
+	var revealed struct{ RevealLlmInteractionAudit record }
+	f.get(as(auth.Reviewer), `mutation { revealLlmInteractionAudit(id: "`+id.String()+`", reason: "complaint 7, asked by the user") { `+fields+` } }`, "", &revealed)
+	for who, got := range map[string]record{"a reviewer": f.one(as(auth.Reviewer), id, fields), "by a reveal": revealed.RevealLlmInteractionAudit} {
+		messages, _ := json.Marshal(got["messages"])
+		if got["promptText"] != talk.Interaction.Prompt || string(messages) != talk.Interaction.Messages || !strings.Contains(fmt.Sprint(got["findings"]), "evidence:women are bad side:input") {
+			t.Errorf("%s: %v", who, got)
+		}
+	}
+	if got := f.one(admin, plain.Interaction.ID, fields); got["promptText"] != "Why?" || got["messages"] != nil {
+		t.Errorf("a plain prompt: %v", got)
+	}
+	for _, who := range []*auth.Principal{as(auth.Viewer), {Tenant: "acme", Subject: "key:1", May: []auth.Permission{auth.ReadPeople, auth.Read}}} {
+		if got := f.one(who, id, fields); got["promptText"] != nil || got["messages"] != nil {
+			t.Errorf("%v: %v", who.May, got)
+		}
+	}
+}
+
 // Two decimals, rounded: not cut.
 func TestConfidenceHasTwoDecimals(t *testing.T) {
 	for given, want := range map[audit.Score]float64{290_000: 0.29, 570_000: 0.57, 575_000: 0.58, 999_999: 1, 4_999: 0, 5_000: 0.01} {
@@ -199,7 +229,7 @@ func TestStatements(t *testing.T) {
 	}{
 		{"id status biasType flagged logTimestamp severity effectiveBias humanReviewed biasConfidenceScore", 0},
 		{"promptTokens containedPii", 1},
-		{"originalQuery llmResponse responseText userId textState", 1},
+		{"originalQuery llmResponse promptText messages responseText userId textState", 1},
 		{"biasScore mitigationAction findings { kind } verdicts { id }", 1},
 		{"biasReportSummary", 2},
 		{everything, 4},
@@ -213,7 +243,7 @@ func TestStatements(t *testing.T) {
 		}
 	}
 	viewer := as(auth.Viewer)
-	texts := `{ llmInteractionAudits { originalQuery llmResponse responseText userEmail findings { evidence } } }`
+	texts := `{ llmInteractionAudits { originalQuery llmResponse promptText messages responseText userEmail findings { evidence } } }`
 	if n := f.statementsOf(viewer, texts) - f.statementsOf(viewer, `{ llmInteractionAudits { findings { kind } } }`); n != 0 {
 		t.Errorf("%d statements for texts that the caller may not see", n)
 	}

@@ -238,8 +238,10 @@ type ComplexityRoot struct {
 		LlmProvider           func(childComplexity int) int
 		LlmResponse           func(childComplexity int) int
 		LogTimestamp          func(childComplexity int) int
+		Messages              func(childComplexity int) int
 		MitigationAction      func(childComplexity int) int
 		OriginalQuery         func(childComplexity int) int
+		PromptText            func(childComplexity int) int
 		PromptTokens          func(childComplexity int) int
 		QueryContext          func(childComplexity int) int
 		RedactionSummary      func(childComplexity int) int
@@ -1320,6 +1322,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LlmInteractionAudit.LogTimestamp(childComplexity), true
+	case "LlmInteractionAudit.messages":
+		if e.ComplexityRoot.LlmInteractionAudit.Messages == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LlmInteractionAudit.Messages(childComplexity), true
 	case "LlmInteractionAudit.mitigationAction":
 		if e.ComplexityRoot.LlmInteractionAudit.MitigationAction == nil {
 			break
@@ -1332,6 +1340,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LlmInteractionAudit.OriginalQuery(childComplexity), true
+	case "LlmInteractionAudit.promptText":
+		if e.ComplexityRoot.LlmInteractionAudit.PromptText == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LlmInteractionAudit.PromptText(childComplexity), true
 	case "LlmInteractionAudit.promptTokens":
 		if e.ComplexityRoot.LlmInteractionAudit.PromptTokens == nil {
 			break
@@ -2244,6 +2258,13 @@ type LlmInteractionAudit {
   "pending, done, partial, failed, skipped or abandoned."
   biasAnalysisStatus: String!
   """
+  The whole prompt as the text that was judged, as far as it is kept (truncated): of messages their contents, a blank line between two.
+  start and end of findings of side input count its code points.
+  """
+  promptText: String
+  "The messages of the conversation, those of system and tools too; null where the prompt came as one text; of those that were too long to keep {truncated, bytes}."
+  messages: JSON
+  """
   The response as the text that was judged, as far as it is kept (truncated): of an object the words that stand in it. start and end of
   findings of side output and of the judge's rewrites count its code points.
   """
@@ -2450,7 +2471,7 @@ type Finding {
   confidence: Float!
   "input or output."
   side: String!
-  "In code points of the record's responseText, end exclusive; of side input those of the prompt."
+  "In code points of the record's responseText, end exclusive; of side input those of promptText."
   start: Int!
   end: Int!
   "Cut from the stored text as it is read; null when that is dropped or masked, or ends before start (truncated)."
@@ -4079,6 +4100,10 @@ func (ec *executionContext) fieldContext_Breach_interactions(_ context.Context, 
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -5819,6 +5844,10 @@ func (ec *executionContext) fieldContext_Gate_interaction(_ context.Context, fie
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -8001,6 +8030,64 @@ func (ec *executionContext) fieldContext_LlmInteractionAudit_biasAnalysisStatus(
 	return fc, nil
 }
 
+func (ec *executionContext) _LlmInteractionAudit_promptText(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_LlmInteractionAudit_promptText,
+		func(ctx context.Context) (any, error) {
+			return obj.PromptText(ctx)
+		},
+		nil,
+		ec.marshalOString2ᚖstring,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_LlmInteractionAudit_promptText(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LlmInteractionAudit",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _LlmInteractionAudit_messages(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_LlmInteractionAudit_messages,
+		func(ctx context.Context) (any, error) {
+			return obj.Messages(ctx)
+		},
+		nil,
+		ec.marshalOJSON2interface,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_LlmInteractionAudit_messages(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LlmInteractionAudit",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type JSON does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LlmInteractionAudit_responseText(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8823,6 +8910,10 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditConnection_nodes(_ c
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -9055,6 +9146,10 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditEdge_node(_ context.
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -9219,6 +9314,10 @@ func (ec *executionContext) fieldContext_Mutation_createLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -9388,6 +9487,10 @@ func (ec *executionContext) fieldContext_Mutation_updateLlmInteractionAuditBias(
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -9557,6 +9660,10 @@ func (ec *executionContext) fieldContext_Mutation_recordBiasReview(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -9726,6 +9833,10 @@ func (ec *executionContext) fieldContext_Mutation_revealLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -10241,6 +10352,10 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudit(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -10410,6 +10525,10 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudits(ctx context.
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -11524,6 +11643,10 @@ func (ec *executionContext) fieldContext_Subscription_flagged(ctx context.Contex
 				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
 			case "biasAnalysisStatus":
 				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
 			case "responseText":
 				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
 			case "textState":
@@ -16935,6 +17058,72 @@ func (ec *executionContext) _LlmInteractionAudit(ctx context.Context, sel ast.Se
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "promptText":
+			field := field
+
+			innerFunc := func(ctx context.Context, _ *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._LlmInteractionAudit_promptText(ctx, field, obj)
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "messages":
+			field := field
+
+			innerFunc := func(ctx context.Context, _ *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._LlmInteractionAudit_messages(ctx, field, obj)
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "responseText":
 			field := field
 

@@ -208,6 +208,17 @@ func (a *Audit) LlmResponse(ctx context.Context) (any, error) {
 	return nil, err
 }
 
+// PromptText is what was judged of the prompt, as much of it as is stored: spans point into it.
+func (a *Audit) PromptText(ctx context.Context) (*string, error) {
+	return a.text(ctx, func(in *audit.Interaction) string { return in.Stored(in.Prompt) })
+}
+
+// Messages are null where the prompt was one text.
+func (a *Audit) Messages(ctx context.Context) (any, error) {
+	t, err := a.texts(ctx)
+	return object(t.Interaction.Messages), err
+}
+
 // ResponseText is what was judged of the response, as much of it as is stored: spans point into it.
 func (a *Audit) ResponseText(ctx context.Context) (*string, error) {
 	return a.text(ctx, func(in *audit.Interaction) string { return in.Stored(in.Response) })

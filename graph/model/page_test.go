@@ -48,6 +48,8 @@ func TestWhatCannotBeReadFailsOnce(t *testing.T) {
 		keep := func(_ any, err error) { errs = append(errs, err) }
 		keep(a.OriginalQuery(ctx))
 		keep(a.LlmResponse(ctx))
+		keep(a.PromptText(ctx))
+		keep(a.Messages(ctx))
 		keep(a.ResponseText(ctx))
 		keep(a.UserEmail(ctx))
 		keep(a.TextState(ctx))
