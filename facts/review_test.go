@@ -116,8 +116,13 @@ func TestFeedback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := tenant.Feedback(t.Context(), it)
-	if err != nil || len(all) != 2 || all[0].Helped != nil || all[0].Note != "after all, I do not know" || all[1].Helped == nil || !*all[1].Helped || !all[0].At.After(all[1].At) {
+	of, err := tenant.Feedback(t.Context(), []*store.Item{it})
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts, err := tenant.Texts(t.Context(), []*store.Item{it})
+	all, notes := of[it.Key()], texts[it.Key()].Notes
+	if err != nil || len(all) != 2 || len(notes) != 1 || all[0].Helped != nil || notes[all[0].ID] != "after all, I do not know" || all[1].Helped == nil || !*all[1].Helped || !all[0].At.After(all[1].At) {
 		t.Errorf("%+v %v", all, err)
 	}
 	if o := f.paper.opinions; len(o) != 2 || o[0].Kind != audit.OpinionFeedback || o[0].Helped == nil || !*o[0].Helped || o[1].Helped != nil || o[0].Decision != "" {

@@ -171,14 +171,6 @@ func entry(e *store.TaxonomyEntry) *generated.TaxonomyEntry {
 	return out
 }
 
-func feedback(f *store.Feedback) *generated.Feedback {
-	out := &generated.Feedback{ID: f.ID.String(), By: f.By, Helped: f.Helped, At: f.At}
-	if f.Note != "" {
-		out.Note = &f.Note
-	}
-	return out
-}
-
 // breaches makes a page of breaches.
 func (r *Resolver) breaches(ctx context.Context, bs []audit.Breach) []*model.Breach {
 	p, t := r.caller(ctx)

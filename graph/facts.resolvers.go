@@ -34,7 +34,7 @@ func (r *mutationResolver) RevealLlmInteractionAudit(ctx context.Context, id str
 	return model.One(tenant, r.advised(model.Revealed), it), nil
 }
 
-func (r *mutationResolver) RecordFeedback(ctx context.Context, id string, input generated.RecordFeedbackInput) (*generated.Feedback, error) {
+func (r *mutationResolver) RecordFeedback(ctx context.Context, id string, input generated.RecordFeedbackInput) (*model.Feedback, error) {
 	of, err := eventID(id)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (r *mutationResolver) RecordFeedback(ctx context.Context, id string, input 
 	if err != nil {
 		return nil, err
 	}
-	return feedback(f), nil
+	return model.Given(f), nil
 }
 
 func (r *mutationResolver) AskJudge(ctx context.Context, id string, again bool) (*generated.JudgeRequest, error) {

@@ -63,11 +63,13 @@ var prices = map[string]price{
 	"LlmInteractionAudit.findings":          {own: text, rows: 3, each: cheap},
 	"LlmInteractionAudit.verdicts":          {own: text, rows: 3, each: cheap},
 	"LlmInteractionAudit.reviews":           {own: text, rows: 2, each: cheap},
+	"LlmInteractionAudit.feedback":          {own: text, rows: 2, each: cheap},
 	"LlmInteractionAudit.judgement":         {own: text, each: cheap},
 	"Judgement.suggestedRemediations":       {rows: 3, each: cheap},
 	"Verdict.findings":                      {rows: 3, each: cheap},
 	"Finding.evidence":                      {own: point / 10},
 	"Review.notes":                          {own: point / 10},
+	"Feedback.note":                         {own: point / 10},
 
 	"Gate.interaction":    {own: text, each: row},
 	"Gate.request":        {own: text},

@@ -21,10 +21,16 @@ func (f *fixture) later(r *audit.Record) (review, verdict audit.ID) {
 		in.Tenant, in.Time, uuid.UUID(in.ID), string(in.Digest[:]), uuid.UUID(review), in.Time)
 	f.run("INSERT INTO {{db}}.verdicts (tenant_id, event_day, event_id, content_digest, analyzer, analyzer_version, result_id, version, status, bias_detected, bias_types, `scores.name`, `scores.value`, analysis_ts) VALUES (?, ?, ?, ?, 'external:svc', 'svc', ?, 1, 'done', 1, ['language'], ['language'], [700000], ?)",
 		in.Tenant, in.Time, uuid.UUID(in.ID), string(in.Digest[:]), uuid.UUID(verdict), in.Time)
-	for kind, text := range map[string]string{"review_note": "a secret note", "outside_report": `{"quote":"a secret quote"}`, "outside_mitigation": `{"details":"a secret rewrite"}`} {
+	answer := audit.NewID(in.Time)
+	f.run("INSERT INTO {{db}}.feedback (tenant_id, event_day, event_id, content_digest, feedback_id, version, subject, helped, given_at) VALUES (?, ?, ?, ?, ?, 1, 'eve', true, ?)",
+		in.Tenant, in.Time, uuid.UUID(in.ID), string(in.Digest[:]), uuid.UUID(answer), in.Time)
+	for kind, text := range map[string]string{"review_note": "a secret note", "feedback_note": "a secret answer", "outside_report": `{"quote":"a secret quote"}`, "outside_mitigation": `{"details":"a secret rewrite"}`} {
 		id := verdict
-		if kind == "review_note" {
+		switch kind {
+		case "review_note":
 			id = review
+		case "feedback_note":
+			id = answer
 		}
 		f.run("INSERT INTO {{db}}.interaction_texts (tenant_id, event_day, event_id, kind, source_id, version, text) VALUES (?, ?, ?, ?, ?, 1, ?)",
 			in.Tenant, in.Time, uuid.UUID(in.ID), kind, string(append(id[:], make([]byte, 16)...)), text)
@@ -83,6 +89,13 @@ func TestMasking(t *testing.T) {
 		}
 		if got["originalQuery"] != query || got["textState"] != state {
 			t.Errorf("%v: originalQuery %v, textState %v", tc.who.Roles, got["originalQuery"], got["textState"])
+		}
+		note := any("a secret answer")
+		if !tc.texts {
+			note = nil
+		}
+		if f := got["feedback"].([]any); len(f) != 1 || f[0].(record)["note"] != note || f[0].(record)["helped"] != true || f[0].(record)["by"] != "eve" {
+			t.Errorf("%v: feedback %v", tc.who.Roles, f)
 		}
 		// Figures are for everybody.
 		if !slices.Equal(got["biasType"].([]any), []any{"charter.sex", "language"}) || len(got["findings"].([]any)) != 1 || len(got["verdicts"].([]any)) != 2 || len(got["reviews"].([]any)) != 1 {

@@ -177,6 +177,32 @@ func TestReadYourWrite(t *testing.T) {
 	}
 }
 
+// What was said of a flag is read back, newest first, each with its own note.
+func TestFeedbackIsReadBack(t *testing.T) {
+	f := newFixture(t)
+	f.writing()
+	records := series("acme", 2)
+	f.write(records...)
+	id := records[0].Interaction.ID
+	const give = `mutation($id: ID!, $in: RecordFeedbackInput!) { recordFeedback(id: $id, input: $in) { helped note } }`
+	for _, in := range []string{`{"helped":true,"note":"caught it"}`, `{"helped":false}`, `{"note":"after all, I do not know"}`} {
+		if a := f.ask(as(auth.Reviewer), give, `{"id":"`+id.String()+`","in":`+in+`}`); len(a.Errors) > 0 {
+			t.Fatalf("%+v", a.Errors)
+		}
+	}
+	for who, want := range map[*auth.Principal]string{
+		as(auth.Reviewer): `[{"by":"ann","helped":null,"note":"after all, I do not know"},{"by":"ann","helped":false,"note":null},{"by":"ann","helped":true,"note":"caught it"}]`,
+		as(auth.Viewer):   `[{"by":"ann","helped":null,"note":null},{"by":"ann","helped":false,"note":null},{"by":"ann","helped":true,"note":null}]`,
+	} {
+		if got, _ := json.Marshal(f.one(who, id, "feedback { by helped note }")["feedback"]); string(got) != want {
+			t.Errorf("%v: %s, want %s", who.Roles, got, want)
+		}
+	}
+	if got := f.one(admin, records[1].Interaction.ID, "feedback { id }")["feedback"]; len(got.([]any)) != 0 {
+		t.Errorf("another's: %v", got)
+	}
+}
+
 // A reviewer sees who the user was after giving a reason, of that one record and no other.
 func TestReveal(t *testing.T) {
 	f := newFixture(t)

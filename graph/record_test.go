@@ -25,6 +25,7 @@ const everything = `id tenantId userId userEmail userRole queryContext originalQ
 	findings { kind rule ruleVersion characteristic severity score confidence side start end evidence analyzer }
 	verdicts { id analyzer version status reason current biasDetected biasType biasScore confidence flagged action at durationMs findings { kind evidence } }
 	reviews { id reviewer decision tags notes at }
+	feedback { id by helped note at }
 	` + judgementFields + `
 	resultId idConflict timeAssumed truncated`
 
@@ -232,7 +233,7 @@ func TestStatements(t *testing.T) {
 		{"originalQuery llmResponse promptText messages responseText userId textState", 1},
 		{"biasScore mitigationAction findings { kind } verdicts { id }", 1},
 		{"biasReportSummary", 2},
-		{everything, 4},
+		{everything, 5},
 	} {
 		for _, n := range []int{1, 20, 200} {
 			alone := f.statements(fmt.Sprintf(`{ llmInteractionAudits(pagination: {limit: %d}) { id } }`, n))

@@ -27,7 +27,7 @@ type Texts struct {
 	State TextState
 	// Interaction has the text fields alone: prompt, messages, query, response, context, user, error, …
 	Interaction audit.Interaction
-	// Notes of reviews, by review; Outside are the JSON reports and mitigations of outside analyzers, by result.
+	// Notes of reviews and feedback, by its id; Outside are the JSON reports and mitigations of outside analyzers, by result.
 	Notes   map[audit.ID]string
 	Outside map[audit.ID]Outside
 	// Judge are the words of the judge's verdicts, the JSON of seed 004, by result.
@@ -61,7 +61,7 @@ type Feedback struct {
 	ID     audit.ID
 	By     string
 	Helped *bool
-	Note   string
+	Note   string // of one that is just given; of others see Texts
 	At     time.Time
 }
 
@@ -118,7 +118,7 @@ const byDelivery = "ORDER BY broker_ts, topic, partition, offset"
 const (
 	textKinds = "'prompt', 'messages', 'query', 'response', 'response_json', 'context', 'sanitized_prompt', 'redaction_summary', " +
 		"'retrieved_context', 'group_attributes', 'metadata', 'error', 'user'"
-	laterKinds = "'review_note', 'outside_report', 'outside_mitigation', 'judge_verdict'"
+	laterKinds = "'review_note', 'feedback_note', 'outside_report', 'outside_mitigation', 'judge_verdict'"
 )
 
 // Texts reads the texts; items whose texts are dropped are there with their state.
@@ -155,7 +155,7 @@ func (t *Tenant) Texts(ctx context.Context, items []*Item) (map[Key]Texts, error
 		for _, k := range contents[event{day.UTC(), audit.ID(id)}] {
 			x := of[k]
 			switch fact := sourceID(source); kind {
-			case "review_note":
+			case "review_note", "feedback_note":
 				keep(&x.Notes, fact, text)
 			case "judge_verdict":
 				keep(&x.Judge, fact, text)
@@ -254,6 +254,31 @@ func (t *Tenant) Reviews(ctx context.Context, items []*Item) (map[Key][]Review, 
 			return err
 		}
 		x.ID, x.At = audit.ID(review), x.At.UTC()
+		if k := (Key{t.tenant, day.UTC(), audit.ID(id), digest(content)}); wanted[k] {
+			of[k] = append(of[k], x)
+		}
+		return nil
+	})
+}
+
+// Feedback reads the answers whether flags helped, newest first; of each person the newest counts.
+func (t *Tenant) Feedback(ctx context.Context, items []*Item) (map[Key][]Feedback, error) {
+	const op = "store: feedback"
+	of := map[Key][]Feedback{}
+	q, wanted, err := t.about(op, "feedback", items)
+	if q == nil {
+		return of, err
+	}
+	sql := q.sql("event_day, event_id, content_digest, feedback_id, subject, helped, given_at", "ORDER BY given_at DESC, feedback_id DESC")
+	return of, t.each(ctx, op, sql, q.args, func(r driver.Rows) error {
+		var day time.Time
+		var id, feedback uuid.UUID
+		var content string
+		var x Feedback
+		if err := r.Scan(&day, &id, &content, &feedback, &x.By, &x.Helped, &x.At); err != nil {
+			return err
+		}
+		x.ID, x.At = audit.ID(feedback), x.At.UTC()
 		if k := (Key{t.tenant, day.UTC(), audit.ID(id), digest(content)}); wanted[k] {
 			of[k] = append(of[k], x)
 		}

@@ -81,30 +81,6 @@ func (t *Tenant) Reviewed(ctx context.Context, it *Item, reviewer string) (out R
 	return out, err
 }
 
-// Feedback reads the answers about an interaction, newest first; of each person the newest counts.
-func (t *Tenant) Feedback(ctx context.Context, it *Item) (out []Feedback, err error) {
-	q := t.fact("feedback", it)
-	err = t.each(ctx, "store: feedback", q.sql("feedback_id, subject, helped, given_at", "ORDER BY given_at DESC, feedback_id DESC"), q.args, func(rows driver.Rows) error {
-		var f Feedback
-		var id uuid.UUID
-		if err := rows.Scan(&id, &f.By, &f.Helped, &f.At); err != nil {
-			return err
-		}
-		f.ID, f.At = audit.ID(id), f.At.UTC()
-		out = append(out, f)
-		return nil
-	})
-	for i := range out {
-		if err != nil {
-			break
-		}
-		var texts map[string]string
-		texts, err = t.factTexts(ctx, it, out[i].ID)
-		out[i].Note = texts["feedback_note"]
-	}
-	return out, err
-}
-
 // FeedbackAt is when a person last answered, zero when it did not.
 func (t *Tenant) FeedbackAt(ctx context.Context, it *Item, subject string) (at time.Time, err error) {
 	var n uint64

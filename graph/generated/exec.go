@@ -224,6 +224,7 @@ type ComplexityRoot struct {
 		EffectiveBias         func(childComplexity int) int
 		ErrorMessage          func(childComplexity int) int
 		EstimatedCostUsd      func(childComplexity int) int
+		Feedback              func(childComplexity int) int
 		Findings              func(childComplexity int) int
 		Flagged               func(childComplexity int) int
 		Gated                 func(childComplexity int) int
@@ -393,7 +394,7 @@ type MutationResolver interface {
 	UpdateLlmInteractionAuditBias(ctx context.Context, id string, input UpdateLlmInteractionAuditBiasInput) (*model.Audit, error)
 	RecordBiasReview(ctx context.Context, id string, input RecordBiasReviewInput, resultID *string) (*model.Audit, error)
 	RevealLlmInteractionAudit(ctx context.Context, id string, reason string, resultID *string) (*model.Audit, error)
-	RecordFeedback(ctx context.Context, id string, input RecordFeedbackInput) (*Feedback, error)
+	RecordFeedback(ctx context.Context, id string, input RecordFeedbackInput) (*model.Feedback, error)
 	AskJudge(ctx context.Context, id string, again bool) (*JudgeRequest, error)
 	PutTaxonomyEntry(ctx context.Context, input TaxonomyEntryInput) (*TaxonomyEntry, error)
 	DecideGate(ctx context.Context, id string, decision GateAnswer, note *string) (*model.Gate, error)
@@ -1238,6 +1239,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LlmInteractionAudit.EstimatedCostUsd(childComplexity), true
+	case "LlmInteractionAudit.feedback":
+		if e.ComplexityRoot.LlmInteractionAudit.Feedback == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LlmInteractionAudit.Feedback(childComplexity), true
 	case "LlmInteractionAudit.findings":
 		if e.ComplexityRoot.LlmInteractionAudit.Findings == nil {
 			break
@@ -2298,6 +2305,8 @@ type LlmInteractionAudit {
   verdicts: [Verdict!]!
   "Every review, newest first: those of several people stand side by side."
   reviews: [Review!]!
+  "Whether the flag helped, every answer, newest first: of each person the newest counts."
+  feedback: [Feedback!]!
   "Of our first verdict on this content (result_id of bias.audit.stream): tells contents of one id apart."
   resultId: ID!
   "Whether other content came under the same id."
@@ -2759,6 +2768,7 @@ type Feedback {
   id: ID!
   by: String!
   helped: Boolean
+  "Null when there is none, and when it is dropped or masked."
   note: String
   at: DateTime!
 }
@@ -4138,6 +4148,8 @@ func (ec *executionContext) fieldContext_Breach_interactions(_ context.Context, 
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -5117,14 +5129,14 @@ func (ec *executionContext) fieldContext_Coverage_share(_ context.Context, field
 	return fc, nil
 }
 
-func (ec *executionContext) _Feedback_id(ctx context.Context, field graphql.CollectedField, obj *Feedback) (ret graphql.Marshaler) {
+func (ec *executionContext) _Feedback_id(ctx context.Context, field graphql.CollectedField, obj *model.Feedback) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		ec.fieldContext_Feedback_id,
 		func(ctx context.Context) (any, error) {
-			return obj.ID, nil
+			return obj.ID(), nil
 		},
 		nil,
 		ec.marshalNID2string,
@@ -5137,7 +5149,7 @@ func (ec *executionContext) fieldContext_Feedback_id(_ context.Context, field gr
 	fc = &graphql.FieldContext{
 		Object:     "Feedback",
 		Field:      field,
-		IsMethod:   false,
+		IsMethod:   true,
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return nil, errors.New("field of type ID does not have child fields")
@@ -5146,7 +5158,7 @@ func (ec *executionContext) fieldContext_Feedback_id(_ context.Context, field gr
 	return fc, nil
 }
 
-func (ec *executionContext) _Feedback_by(ctx context.Context, field graphql.CollectedField, obj *Feedback) (ret graphql.Marshaler) {
+func (ec *executionContext) _Feedback_by(ctx context.Context, field graphql.CollectedField, obj *model.Feedback) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5175,7 +5187,7 @@ func (ec *executionContext) fieldContext_Feedback_by(_ context.Context, field gr
 	return fc, nil
 }
 
-func (ec *executionContext) _Feedback_helped(ctx context.Context, field graphql.CollectedField, obj *Feedback) (ret graphql.Marshaler) {
+func (ec *executionContext) _Feedback_helped(ctx context.Context, field graphql.CollectedField, obj *model.Feedback) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5204,14 +5216,14 @@ func (ec *executionContext) fieldContext_Feedback_helped(_ context.Context, fiel
 	return fc, nil
 }
 
-func (ec *executionContext) _Feedback_note(ctx context.Context, field graphql.CollectedField, obj *Feedback) (ret graphql.Marshaler) {
+func (ec *executionContext) _Feedback_note(ctx context.Context, field graphql.CollectedField, obj *model.Feedback) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
 		field,
 		ec.fieldContext_Feedback_note,
 		func(ctx context.Context) (any, error) {
-			return obj.Note, nil
+			return obj.Note(ctx)
 		},
 		nil,
 		ec.marshalOString2ᚖstring,
@@ -5224,7 +5236,7 @@ func (ec *executionContext) fieldContext_Feedback_note(_ context.Context, field 
 	fc = &graphql.FieldContext{
 		Object:     "Feedback",
 		Field:      field,
-		IsMethod:   false,
+		IsMethod:   true,
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return nil, errors.New("field of type String does not have child fields")
@@ -5233,7 +5245,7 @@ func (ec *executionContext) fieldContext_Feedback_note(_ context.Context, field 
 	return fc, nil
 }
 
-func (ec *executionContext) _Feedback_at(ctx context.Context, field graphql.CollectedField, obj *Feedback) (ret graphql.Marshaler) {
+func (ec *executionContext) _Feedback_at(ctx context.Context, field graphql.CollectedField, obj *model.Feedback) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -5882,6 +5894,8 @@ func (ec *executionContext) fieldContext_Gate_interaction(_ context.Context, fie
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -8669,6 +8683,47 @@ func (ec *executionContext) fieldContext_LlmInteractionAudit_reviews(_ context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _LlmInteractionAudit_feedback(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_LlmInteractionAudit_feedback,
+		func(ctx context.Context) (any, error) {
+			return obj.Feedback(ctx)
+		},
+		nil,
+		ec.marshalNFeedback2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐFeedbackᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_LlmInteractionAudit_feedback(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "LlmInteractionAudit",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "id":
+				return ec.fieldContext_Feedback_id(ctx, field)
+			case "by":
+				return ec.fieldContext_Feedback_by(ctx, field)
+			case "helped":
+				return ec.fieldContext_Feedback_helped(ctx, field)
+			case "note":
+				return ec.fieldContext_Feedback_note(ctx, field)
+			case "at":
+				return ec.fieldContext_Feedback_at(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type Feedback", field.Name)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _LlmInteractionAudit_resultId(ctx context.Context, field graphql.CollectedField, obj *model.Audit) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -8948,6 +9003,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditConnection_nodes(_ c
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -9184,6 +9241,8 @@ func (ec *executionContext) fieldContext_LlmInteractionAuditEdge_node(_ context.
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -9352,6 +9411,8 @@ func (ec *executionContext) fieldContext_Mutation_createLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -9525,6 +9586,8 @@ func (ec *executionContext) fieldContext_Mutation_updateLlmInteractionAuditBias(
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -9698,6 +9761,8 @@ func (ec *executionContext) fieldContext_Mutation_recordBiasReview(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -9871,6 +9936,8 @@ func (ec *executionContext) fieldContext_Mutation_revealLlmInteractionAudit(ctx 
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -9913,11 +9980,11 @@ func (ec *executionContext) _Mutation_recordFeedback(ctx context.Context, field 
 			directive1 := func(ctx context.Context) (any, error) {
 				permission, err := ec.unmarshalNString2string(ctx, "review")
 				if err != nil {
-					var zeroVal *Feedback
+					var zeroVal *model.Feedback
 					return zeroVal, err
 				}
 				if ec.Directives.May == nil {
-					var zeroVal *Feedback
+					var zeroVal *model.Feedback
 					return zeroVal, errors.New("directive may is not implemented")
 				}
 				return ec.Directives.May(ctx, nil, directive0, permission)
@@ -9926,7 +9993,7 @@ func (ec *executionContext) _Mutation_recordFeedback(ctx context.Context, field 
 			next = directive1
 			return next
 		},
-		ec.marshalNFeedback2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐFeedback,
+		ec.marshalNFeedback2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐFeedback,
 		true,
 		true,
 	)
@@ -10390,6 +10457,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudit(ctx context.C
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -10563,6 +10632,8 @@ func (ec *executionContext) fieldContext_Query_llmInteractionAudits(ctx context.
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -11681,6 +11752,8 @@ func (ec *executionContext) fieldContext_Subscription_flagged(ctx context.Contex
 				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
 			case "reviews":
 				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
 			case "resultId":
 				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
 			case "idConflict":
@@ -15676,7 +15749,7 @@ func (ec *executionContext) _Coverage(ctx context.Context, sel ast.SelectionSet,
 
 var feedbackImplementors = []string{"Feedback"}
 
-func (ec *executionContext) _Feedback(ctx context.Context, sel ast.SelectionSet, obj *Feedback) graphql.Marshaler {
+func (ec *executionContext) _Feedback(ctx context.Context, sel ast.SelectionSet, obj *model.Feedback) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, feedbackImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -15688,21 +15761,52 @@ func (ec *executionContext) _Feedback(ctx context.Context, sel ast.SelectionSet,
 		case "id":
 			out.Values[i] = ec._Feedback_id(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "by":
 			out.Values[i] = ec._Feedback_by(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "helped":
 			out.Values[i] = ec._Feedback_helped(ctx, field, obj)
 		case "note":
-			out.Values[i] = ec._Feedback_note(ctx, field, obj)
+			field := field
+
+			innerFunc := func(ctx context.Context, _ *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Feedback_note(ctx, field, obj)
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "at":
 			out.Values[i] = ec._Feedback_at(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
-				out.Invalids++
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -17439,6 +17543,42 @@ func (ec *executionContext) _LlmInteractionAudit(ctx context.Context, sel ast.Se
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "feedback":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._LlmInteractionAudit_feedback(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.Deferrable != nil {
+				dfs, ok := deferred[field.Deferrable.Label]
+				di := 0
+				if ok {
+					dfs.AddField(field)
+					di = len(dfs.Values) - 1
+				} else {
+					dfs = graphql.NewFieldSet([]graphql.CollectedField{field})
+					deferred[field.Deferrable.Label] = dfs
+				}
+				dfs.Concurrently(di, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, dfs)
+				})
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "resultId":
 			out.Values[i] = ec._LlmInteractionAudit_resultId(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -19107,11 +19247,27 @@ func (ec *executionContext) marshalNDateTime2timeᚐTime(ctx context.Context, se
 	return res
 }
 
-func (ec *executionContext) marshalNFeedback2githubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐFeedback(ctx context.Context, sel ast.SelectionSet, v Feedback) graphql.Marshaler {
+func (ec *executionContext) marshalNFeedback2githubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐFeedback(ctx context.Context, sel ast.SelectionSet, v model.Feedback) graphql.Marshaler {
 	return ec._Feedback(ctx, sel, &v)
 }
 
-func (ec *executionContext) marshalNFeedback2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐFeedback(ctx context.Context, sel ast.SelectionSet, v *Feedback) graphql.Marshaler {
+func (ec *executionContext) marshalNFeedback2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐFeedbackᚄ(ctx context.Context, sel ast.SelectionSet, v []*model.Feedback) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNFeedback2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐFeedback(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNFeedback2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐFeedback(ctx context.Context, sel ast.SelectionSet, v *model.Feedback) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")

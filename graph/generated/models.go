@@ -78,14 +78,6 @@ type Coverage struct {
 	Share *float64 `json:"share,omitempty"`
 }
 
-type Feedback struct {
-	ID     string    `json:"id"`
-	By     string    `json:"by"`
-	Helped *bool     `json:"helped,omitempty"`
-	Note   *string   `json:"note,omitempty"`
-	At     time.Time `json:"at"`
-}
-
 type GateConnection struct {
 	Nodes    []*model.Gate `json:"nodes"`
 	PageInfo *PageInfo     `json:"pageInfo"`

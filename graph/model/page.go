@@ -14,6 +14,7 @@ type Source interface {
 	Texts(ctx context.Context, items []*store.Item) (map[store.Key]store.Texts, error)
 	Verdicts(ctx context.Context, items []*store.Item) (map[store.Key][]store.StoredVerdict, error)
 	Reviews(ctx context.Context, items []*store.Item) (map[store.Key][]store.Review, error)
+	Feedback(ctx context.Context, items []*store.Item) (map[store.Key][]store.Feedback, error)
 }
 
 // Sight is what a caller may see of records.
@@ -46,6 +47,7 @@ type Page struct {
 	stored       load[map[store.Key]store.Texts]
 	judged       load[map[store.Key][]store.StoredVerdict]
 	reviewed     load[map[store.Key][]store.Review]
+	answered     load[map[store.Key][]store.Feedback]
 	cuts         cuts
 }
 
@@ -81,6 +83,10 @@ func (p *Page) verdicts(ctx context.Context) (map[store.Key][]store.StoredVerdic
 
 func (p *Page) reviews(ctx context.Context) (map[store.Key][]store.Review, error) {
 	return p.reviewed.get(func() (map[store.Key][]store.Review, error) { return p.src.Reviews(ctx, p.items) })
+}
+
+func (p *Page) feedback(ctx context.Context) (map[store.Key][]store.Feedback, error) {
+	return p.answered.get(func() (map[store.Key][]store.Feedback, error) { return p.src.Feedback(ctx, p.items) })
 }
 
 // texts are as much of the texts as the caller may see: the one place that masks. Who may see none reads none.
@@ -129,5 +135,9 @@ func (pending) Verdicts(context.Context, []*store.Item) (map[store.Key][]store.S
 }
 
 func (pending) Reviews(context.Context, []*store.Item) (map[store.Key][]store.Review, error) {
+	return nil, nil
+}
+
+func (pending) Feedback(context.Context, []*store.Item) (map[store.Key][]store.Feedback, error) {
 	return nil, nil
 }

@@ -34,6 +34,10 @@ func (b *broken) Reviews(context.Context, []*store.Item) (map[store.Key][]store.
 	return nil, b.fail()
 }
 
+func (b *broken) Feedback(context.Context, []*store.Item) (map[store.Key][]store.Feedback, error) {
+	return nil, b.fail()
+}
+
 // What cannot be read is asked for once and fails every field that needs it, told of once.
 func TestWhatCannotBeReadFailsOnce(t *testing.T) {
 	b := &broken{}
@@ -62,6 +66,7 @@ func TestWhatCannotBeReadFailsOnce(t *testing.T) {
 		keep(a.HumanBiasTag(ctx))
 		keep(a.ReviewNotes(ctx))
 		keep(a.Reviews(ctx))
+		keep(a.Feedback(ctx))
 		for i, err := range errs {
 			var s *Shared
 			if audit.KindOf(err) != audit.KindUnavailable || !errors.As(err, &s) {
@@ -72,8 +77,8 @@ func TestWhatCannotBeReadFailsOnce(t *testing.T) {
 			}
 		}
 	}
-	if b.reads != 4 || first != 4 {
-		t.Errorf("%d reads, %d told of, want 4", b.reads, first)
+	if b.reads != 5 || first != 5 {
+		t.Errorf("%d reads, %d told of, want 5", b.reads, first)
 	}
 	if _, err := (&Audit{}).OriginalQuery(t.Context()); audit.KindOf(err) != audit.KindInternal {
 		t.Errorf("an interaction of no page: %v", err)

@@ -45,6 +45,36 @@ func (a *Audit) Reviews(ctx context.Context) ([]*Review, error) {
 	return out, err
 }
 
+// Feedback is whether a flag helped somebody.
+type Feedback struct {
+	store.Feedback
+	of *Audit // nil: it was just given, and its note comes with it
+}
+
+// Given is feedback that the caller has just given.
+func Given(f *store.Feedback) *Feedback { return &Feedback{Feedback: *f} }
+
+func (f *Feedback) ID() string { return f.Feedback.ID.String() }
+
+// Note is null when there is none, or when it is dropped or masked.
+func (f *Feedback) Note(ctx context.Context) (*string, error) {
+	if f.of == nil {
+		return ptr(f.Feedback.Note), nil
+	}
+	t, err := f.of.texts(ctx)
+	return ptr(t.Notes[f.Feedback.ID]), err
+}
+
+// Feedback is all that was given.
+func (a *Audit) Feedback(ctx context.Context) ([]*Feedback, error) {
+	all, err := about(ctx, a, (*Page).feedback)
+	out := make([]*Feedback, 0, len(all))
+	for _, f := range all {
+		out = append(out, &Feedback{f, a})
+	}
+	return out, err
+}
+
 // holding is the review that holds, nil when there is none. An interaction that nobody reviewed is not looked up.
 func (a *Audit) holding(ctx context.Context) (*store.Review, error) {
 	if !a.Item.HumanReviewed {
