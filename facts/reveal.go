@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/auth"
@@ -15,7 +16,7 @@ import (
 )
 
 const (
-	leastReason, mostReason = 8, 1000 // characters of a reason
+	leastReason, mostReason = 8, 1000 // characters of a reason; as many at least are letters or digits
 	revealWindow            = time.Hour
 )
 
@@ -34,7 +35,7 @@ func (w *Writer) Reveal(ctx context.Context, by *auth.Principal, id, content aud
 		return nil, err
 	}
 	reason = strings.TrimSpace(reason)
-	if err := words("reason", reason, leastReason, mostReason); err != nil {
+	if err := reasoned(reason); err != nil {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
 	if err := w.textsKept(ctx, it, "reason"); err != nil {
@@ -49,6 +50,23 @@ func (w *Writer) Reveal(ctx context.Context, by *auth.Principal, id, content aud
 		return nil, err
 	}
 	return it, nil
+}
+
+// reasoned refuses what gives no reason: one that nobody can see, or of dots alone, is on record and tells nothing.
+func reasoned(reason string) error {
+	if err := words("reason", reason, leastReason, mostReason); err != nil {
+		return err
+	}
+	n := 0
+	for _, r := range reason {
+		if (unicode.IsLetter(r) || unicode.IsNumber(r)) && !unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) { // some letters are invisible
+			n++
+		}
+	}
+	if n < leastReason {
+		return fmt.Errorf("reason: has %d letters and digits; want %d to %d", n, leastReason, mostReason)
+	}
+	return nil
 }
 
 func (w *Writer) reveal(ctx context.Context, op string, t *store.Tenant, by *auth.Principal, it *store.Item, reason string) error {

@@ -135,9 +135,12 @@ func TestFeedback(t *testing.T) {
 func TestReveals(t *testing.T) {
 	f := newFixture(t)
 	id := f.events(1)[0]
-	for _, reason := range []string{"short", "       7       ", strings.Repeat("x", 1001)} {
+	for _, reason := range []string{"short", "       7       ", strings.Repeat("x", 1001), strings.Repeat("\u200b", 9), "........", "case\u00ad\u200b \u2060 7", strings.Repeat("\u3164", 9), "\u3164\u115f\u1160 case 7"} {
 		_, err := f.w.Reveal(t.Context(), who("ann"), id, audit.ID{}, reason)
 		says(t, err, "reason: has ", "want 8 to 1000")
+	}
+	if n := f.count("SELECT count() FROM {{db}}.reveals"); n != 0 {
+		t.Errorf("%d reveals without a reason", n)
 	}
 	var g errgroup.Group
 	errs := make([]error, 8)

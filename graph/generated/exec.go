@@ -2441,7 +2441,7 @@ extend type Query {
 
 extend type Mutation {
   """
-  The record with the texts and identities that are masked to the caller. The reason is kept with who asked and when. Where several
+  The record with the texts and identities that are masked to the caller. The reason, 8 to 1000 characters with at least 8 letters or digits, is kept with who asked and when. Where several
   contents came under the id (idConflict), resultId says which is meant.
   """
   revealLlmInteractionAudit(id: ID!, reason: String!, resultId: ID): LlmInteractionAudit! @may(permission: "review")
