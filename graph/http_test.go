@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -223,6 +225,35 @@ func TestPlayground(t *testing.T) {
 	}
 	if body := w.Body.String(); w.Code != 200 || strings.Count(body, "<script>") != 1 || strings.Count(body, "<style>") != 1 || strings.Contains(body, "http://") || strings.Contains(body, "https://") || strings.Contains(body, "innerHTML") {
 		t.Errorf("%d, the page has other parts than its own", w.Code)
+	}
+}
+
+// TestPlaygroundRuns runs the page's script where there is a node to run it.
+func TestPlaygroundRuns(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no node")
+	}
+	_, script, _ := strings.Cut(playground, "<script>")
+	script, _, _ = strings.Cut(script, "</script>")
+	page, err := os.ReadFile("testdata/playground.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), node, "-")
+	cmd.Stdin = strings.NewReader(string(page) + "\n(async () => {" + script + "\nawait check({ subscribes, run, stop }); })().catch(e => { console.error(e); process.exit(1); });\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestPlaygroundPrints: a long answer is printed whole, so nothing of the page scrolls on paper.
+func TestPlaygroundPrints(t *testing.T) {
+	_, print, _ := strings.Cut(playground, "@media print {")
+	for _, want := range []string{"body { display: block; height: auto; }", "pre { overflow: visible; }"} {
+		if !strings.Contains(print, want) {
+			t.Errorf("on paper there is no %s", want)
+		}
 	}
 }
 
