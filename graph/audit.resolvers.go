@@ -32,18 +32,7 @@ func (r *mutationResolver) UpdateLlmInteractionAuditBias(ctx context.Context, id
 }
 
 func (r *mutationResolver) RecordBiasReview(ctx context.Context, id string, input generated.RecordBiasReviewInput, resultID *string) (*model.Audit, error) {
-	of, err := eventID(id)
-	if err != nil {
-		return nil, err
-	}
-	said, err := review(input)
-	if err != nil {
-		return nil, err
-	}
-	if said.Of, err = contentOf(resultID); err != nil {
-		return nil, err
-	}
-	it, err := r.Facts.Review(ctx, auth.From(ctx), of, said)
+	it, err := r.review(ctx, id, input, resultID)
 	return r.written(ctx, it, err)
 }
 

@@ -130,12 +130,17 @@ func Presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 			out.Extensions = map[string]any{}
 		}
 		out.Extensions["code"] = string(code)
-		if text == fixed[code] && !told(cause) && !errors.Is(ctx.Err(), context.Canceled) {
-			log.LogAttrs(ctx, slog.LevelError, "a field of a GraphQL answer failed", slog.String("code", string(code)),
-				slog.String("path", out.Path.String()), slog.String("error", loggable(cause)))
-		}
+		logFault(ctx, log, code, text, out.Path.String(), cause)
 		return out
 	}
+}
+
+// logFault logs what the caller reads a fixed sentence of, unless the log knows of it.
+func logFault(ctx context.Context, log *slog.Logger, code Code, text, path string, cause error) {
+	if text != fixed[code] || told(cause) || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	log.LogAttrs(ctx, slog.LevelError, "a field of a GraphQL answer failed", slog.String("code", string(code)), slog.String("path", path), slog.String("error", loggable(cause)))
 }
 
 // told tells whether the log knows of an error: of a panic, or by another field that needed the same.

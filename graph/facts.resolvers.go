@@ -34,6 +34,10 @@ func (r *mutationResolver) RevealLlmInteractionAudit(ctx context.Context, id str
 	return model.One(tenant, r.advised(model.Revealed), it), nil
 }
 
+func (r *mutationResolver) RecordBiasReviews(ctx context.Context, inputs []*generated.BiasReviewInput) ([]*generated.ReviewResult, error) {
+	return r.reviews(ctx, inputs)
+}
+
 func (r *mutationResolver) RecordFeedback(ctx context.Context, id string, input generated.RecordFeedbackInput) (*model.Feedback, error) {
 	of, err := eventID(id)
 	if err != nil {

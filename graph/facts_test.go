@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/auth"
@@ -100,6 +101,29 @@ func TestInputs(t *testing.T) {
 	q.ask(admin, `mutation { putTaxonomyEntry(input: {biasKey: "house.style", description: "ours", severityLevel: 2}) { id biasKey severityLevel } }`, "")
 	if want := (store.TaxonomyEntry{Key: "house.style", Description: "ours", Severity: 2}); r.got != want {
 		t.Errorf("taxonomy: %+v", r.got)
+	}
+}
+
+// slow takes nearly all the time that a request has for a review.
+type slow struct{ *recorder }
+
+func (s slow) Review(ctx context.Context, by *auth.Principal, id audit.ID, v facts.Review) (*store.Item, error) {
+	if end, ok := ctx.Deadline(); ok {
+		time.Sleep(time.Until(end) * 9 / 10)
+	}
+	return s.recorder.Review(ctx, by, id, v)
+}
+
+// What there is no time for is told of as such; what was stored until then is answered.
+func TestManyReviewsWithinTheirTime(t *testing.T) {
+	q := newAPI(t, graph.Parts{Store: store.New(nil, "none"), Facts: slow{&recorder{}}})
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	one := fmt.Sprintf(`{"id":%q,"input":{"humanReviewed":true}}`, audit.NewID(noon))
+	a := q.askIn(ctx, admin, `mutation($r: [BiasReviewInput!]!) { recordBiasReviews(inputs: $r) { interaction { humanReviewed } error { code message } } }`, `{"r":[`+one+`,`+one+`]}`)
+	const want = `{"recordBiasReviews":[{"interaction":{"humanReviewed":true},"error":null},{"interaction":null,"error":{"code":"OVERLOADED","message":"the request's time was over before this one; send it again"}}]}`
+	if string(a.Data) != want || len(a.Errors) > 0 {
+		t.Errorf("%s %+v, want %s", a.Data, a.Errors, want)
 	}
 }
 
@@ -227,6 +251,7 @@ var operations = map[string]auth.Permission{
 	`mutation { createLlmInteractionAudit(input: {}) { id } }`:                      auth.Ingest,
 	`mutation { updateLlmInteractionAuditBias(id: "0", input: {}) { id } }`:         auth.Annotate,
 	`mutation { recordBiasReview(id: "0", input: {humanReviewed: true}) { id } }`:   auth.Review,
+	`mutation { recordBiasReviews(inputs: []) { id } }`:                             auth.Review,
 	`mutation { revealLlmInteractionAudit(id: "0", reason: "r") { id } }`:           auth.Review,
 	`mutation { recordFeedback(id: "0", input: {}) { id } }`:                        auth.Review,
 	`mutation { askJudge(id: "0") { outcome } }`:                                    auth.Review,

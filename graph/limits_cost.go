@@ -14,7 +14,7 @@ import (
 type price struct {
 	own  int
 	rows int    // that a list may have; 0: one
-	page string // the argument that says how many rows, "limit" inside pagination; also for lists further in
+	page string // the argument that says how many rows, "limit" inside pagination, or the list with one for each; also for lists further in
 	each int
 }
 
@@ -84,6 +84,7 @@ var prices = map[string]price{
 	"Mutation.createLlmInteractionAudit":     {own: 10 * point},
 	"Mutation.updateLlmInteractionAuditBias": {own: 10 * point},
 	"Mutation.recordBiasReview":              {own: 10 * point},
+	"Mutation.recordBiasReviews":             {own: 10 * point, page: "inputs", rows: inner, each: 2 * point},
 	"Mutation.recordFeedback":                {own: 10 * point},
 	"Mutation.askJudge":                      {own: 20 * point},
 	"Mutation.putTaxonomyEntry":              {own: 10 * point},
@@ -184,6 +185,10 @@ func rowsAsked(f *ast.Field, vars map[string]any, name string) int {
 	}
 	n := int64(store.DefaultLimit)
 	switch v := args[name].(type) {
+	case []any:
+		n = int64(len(v))
+	case map[string]any: // a list of one may be given without its brackets
+		n = 1
 	case int64:
 		n = v
 	case int:

@@ -104,6 +104,14 @@ func BenchmarkBombs(b *testing.B) {
 	}
 }
 
+// reviews are n inputs of recordBiasReviews.
+func reviews(n int) (out []any) {
+	for range n {
+		out = append(out, map[string]any{"id": "x", "input": map[string]any{"humanReviewed": true}})
+	}
+	return out
+}
+
 func TestCost(t *testing.T) {
 	on := DefaultConfig()
 	on.Introspection = true
@@ -122,6 +130,10 @@ func TestCost(t *testing.T) {
 		{"nodes and edges", "{llmInteractionAuditConnection(first:100){nodes{id} edges{cursor node{id}} totalCount}}", on, nil, 74},
 		{"by variable", "query($p:PaginationInput){llmInteractionAudits(pagination:$p){id}}", on, map[string]any{"p": map[string]any{"limit": 200}}, 49},
 		{"left out", "query($no:Boolean!){llmInteractionAudits @include(if:$no){id} viewer{subject}}", on, map[string]any{"no": false}, 1},
+		{"a review", `mutation{recordBiasReview(id:"x",input:{humanReviewed:true}){id}}`, on, nil, 11},
+		{"100 reviews", "mutation($r:[BiasReviewInput!]!){recordBiasReviews(inputs:$r){id interaction{id effectiveBias} error{code message}}}", on, map[string]any{"r": reviews(100)}, 224},
+		{"two reviews", `mutation{recordBiasReviews(inputs:[{id:"x",input:{humanReviewed:true}},{id:"y",input:{humanReviewed:true}}]){id}}`, on, nil, 15},
+		{"a list of one review", `mutation{recordBiasReviews(inputs:{id:"x",input:{humanReviewed:true}}){id}}`, on, nil, 13},
 		{"introspection by tools", standardIntrospection, on, nil, 220},
 		{"a trend", "{biasTrend(input:{measure:DETECTED,groupBy:DOMAIN}){series{group points{at n k rate lower upper}}}}", on, nil, 67},
 	} {

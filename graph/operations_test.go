@@ -177,6 +177,56 @@ func TestReadYourWrite(t *testing.T) {
 	}
 }
 
+// Of many reviews those that can be stored are, in their order, and each result says what became of it.
+func TestManyReviews(t *testing.T) {
+	f := newFixture(t)
+	f.writing()
+	records := series("acme", 5)
+	f.write(append(records, sample("beta", 0))...)
+	id := func(i int) string { return records[i].Interaction.ID.String() }
+	const op = `mutation($r: [BiasReviewInput!]!) { recordBiasReviews(inputs: $r) { id interaction { id originalQuery effectiveBias reviewNotes } error { code message } } }`
+	said := func(id, decision, note string) string {
+		return fmt.Sprintf(`{"id":%q,"input":{"humanReviewed":true,"humanBiasTag":{"decision":%q},"reviewNotes":%q}}`, id, decision, note)
+	}
+	inputs := []string{said(id(0), "dismissed", "one"), said(sample("beta", 0).Interaction.ID.String(), "confirmed", ""), said("42", "confirmed", ""), said(id(1), "yes", ""), said(id(3), "confirmed", "two"), said(id(0), "confirmed", "three")}
+	var got struct {
+		RecordBiasReviews []struct {
+			ID          string
+			Interaction *struct {
+				ID, OriginalQuery, ReviewNotes string
+				EffectiveBias                  bool
+			}
+			Error *struct{ Code, Message string }
+		}
+	}
+	f.get(as(auth.Reviewer), op, `{"r":[`+strings.Join(inputs, ",")+`]}`, &got)
+	if len(got.RecordBiasReviews) != len(inputs) {
+		t.Fatalf("%+v", got)
+	}
+	for i, want := range []string{"", "NOT_FOUND no such interaction", "BAD_USER_INPUT id: not a UUID", "BAD_USER_INPUT humanBiasTag.decision: want", "", ""} {
+		r := got.RecordBiasReviews[i]
+		switch {
+		case !strings.Contains(inputs[i], r.ID), want == "" && (r.Error != nil || r.Interaction == nil || r.Interaction.ID != r.ID || r.Interaction.OriginalQuery != "Should we hire her?"):
+			t.Errorf("the %d-th: %+v", i, r)
+		case want != "" && (r.Interaction != nil || r.Error == nil || !strings.HasPrefix(r.Error.Code+" "+r.Error.Message, want)):
+			t.Errorf("the %d-th: %+v, want %s", i, r, want)
+		}
+	}
+	for i, want := range map[int]string{0: "confirmed three", 1: " ", 3: "confirmed two"} {
+		r := f.one(admin, records[i].Interaction.ID, "humanBiasTag reviewNotes")
+		tag, _ := r["humanBiasTag"].(record)
+		if holds := strings.ReplaceAll(fmt.Sprint(tag["decision"], " ", r["reviewNotes"]), "<nil>", ""); holds != want {
+			t.Errorf("of %d %q holds, want %q", i, holds, want)
+		}
+	}
+	if a := f.ask(as(auth.Reviewer), op, `{"r":[`+strings.Repeat(said(id(0), "confirmed", "")+",", 100)+said(id(0), "confirmed", "")+`]}`); a.codes() != "BAD_USER_INPUT" || !strings.Contains(a.Errors[0].Message, "inputs: 101 at once are more than 100") {
+		t.Errorf("%+v", a.Errors)
+	}
+	if a := f.ask(as(auth.Viewer), op, `{"r":[]}`); a.codes() != "FORBIDDEN" {
+		t.Errorf("a viewer: %+v", a.Errors)
+	}
+}
+
 // What was said of a flag is read back, newest first, each with its own note.
 func TestFeedbackIsReadBack(t *testing.T) {
 	f := newFixture(t)

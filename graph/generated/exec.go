@@ -285,6 +285,7 @@ type ComplexityRoot struct {
 		DecideGate                    func(childComplexity int, id string, decision GateAnswer, note *string) int
 		PutTaxonomyEntry              func(childComplexity int, input TaxonomyEntryInput) int
 		RecordBiasReview              func(childComplexity int, id string, input RecordBiasReviewInput, resultID *string) int
+		RecordBiasReviews             func(childComplexity int, inputs []*BiasReviewInput) int
 		RecordFeedback                func(childComplexity int, id string, input RecordFeedbackInput) int
 		RevealLlmInteractionAudit     func(childComplexity int, id string, reason string, resultID *string) int
 		UpdateLlmInteractionAuditBias func(childComplexity int, id string, input UpdateLlmInteractionAuditBiasInput) int
@@ -316,6 +317,17 @@ type ComplexityRoot struct {
 		Notes    func(childComplexity int) int
 		Reviewer func(childComplexity int) int
 		Tags     func(childComplexity int) int
+	}
+
+	ReviewError struct {
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
+	}
+
+	ReviewResult struct {
+		Error       func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Interaction func(childComplexity int) int
 	}
 
 	Subscription struct {
@@ -394,6 +406,7 @@ type MutationResolver interface {
 	UpdateLlmInteractionAuditBias(ctx context.Context, id string, input UpdateLlmInteractionAuditBiasInput) (*model.Audit, error)
 	RecordBiasReview(ctx context.Context, id string, input RecordBiasReviewInput, resultID *string) (*model.Audit, error)
 	RevealLlmInteractionAudit(ctx context.Context, id string, reason string, resultID *string) (*model.Audit, error)
+	RecordBiasReviews(ctx context.Context, inputs []*BiasReviewInput) ([]*ReviewResult, error)
 	RecordFeedback(ctx context.Context, id string, input RecordFeedbackInput) (*model.Feedback, error)
 	AskJudge(ctx context.Context, id string, again bool) (*JudgeRequest, error)
 	PutTaxonomyEntry(ctx context.Context, input TaxonomyEntryInput) (*TaxonomyEntry, error)
@@ -1579,6 +1592,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RecordBiasReview(childComplexity, args["id"].(string), args["input"].(RecordBiasReviewInput), args["resultId"].(*string)), true
+	case "Mutation.recordBiasReviews":
+		if e.ComplexityRoot.Mutation.RecordBiasReviews == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_recordBiasReviews_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RecordBiasReviews(childComplexity, args["inputs"].([]*BiasReviewInput)), true
 	case "Mutation.recordFeedback":
 		if e.ComplexityRoot.Mutation.RecordFeedback == nil {
 			break
@@ -1775,6 +1799,38 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Review.Tags(childComplexity), true
+
+	case "ReviewError.code":
+		if e.ComplexityRoot.ReviewError.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewError.Code(childComplexity), true
+	case "ReviewError.message":
+		if e.ComplexityRoot.ReviewError.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewError.Message(childComplexity), true
+
+	case "ReviewResult.error":
+		if e.ComplexityRoot.ReviewResult.Error == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewResult.Error(childComplexity), true
+	case "ReviewResult.id":
+		if e.ComplexityRoot.ReviewResult.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewResult.ID(childComplexity), true
+	case "ReviewResult.interaction":
+		if e.ComplexityRoot.ReviewResult.Interaction == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReviewResult.Interaction(childComplexity), true
 
 	case "Subscription.flagged":
 		if e.ComplexityRoot.Subscription.Flagged == nil {
@@ -2074,6 +2130,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 	ec := newExecutionContext(opCtx, e, make(chan graphql.DeferredResult))
 	inputUnmarshalMap := graphql.BuildUnmarshalerMap(
 		ec.unmarshalInputAuditOrder,
+		ec.unmarshalInputBiasReviewInput,
 		ec.unmarshalInputBiasTrendInput,
 		ec.unmarshalInputLlmInteractionAuditFilterInput,
 		ec.unmarshalInputPaginationInput,
@@ -2445,6 +2502,11 @@ extend type Mutation {
   contents came under the id (idConflict), resultId says which is meant.
   """
   revealLlmInteractionAudit(id: ID!, reason: String!, resultId: ID): LlmInteractionAudit! @may(permission: "review")
+  """
+  Adds reviews of many interactions, 100 at most, one after the other as recordBiasReview adds one. A review that is refused keeps none of the others from
+  being stored: the answer has a result for each, in their order, with the error where there is one.
+  """
+  recordBiasReviews(inputs: [BiasReviewInput!]!): [ReviewResult!]! @may(permission: "review")
   "Did the flag help the decision? Of each person the newest answer counts."
   recordFeedback(id: ID!, input: RecordFeedbackInput!): Feedback! @may(permission: "review")
   """
@@ -2525,6 +2587,30 @@ type Review {
   tags: [String!]!
   notes: String
   at: DateTime!
+}
+
+"What recordBiasReview takes."
+input BiasReviewInput {
+  id: ID!
+  input: RecordBiasReviewInput!
+  "Which content is meant where several came under the id (idConflict)."
+  resultId: ID
+}
+
+"What became of one of several reviews."
+type ReviewResult {
+  "As it was given."
+  id: ID!
+  "With the review; null where that was refused."
+  interaction: LlmInteractionAudit
+  "Null where the review is stored."
+  error: ReviewError
+}
+
+type ReviewError {
+  "As in extensions.code of errors."
+  code: String!
+  message: String!
 }
 
 "In both orders the newest comes first among equals."
@@ -2986,6 +3072,17 @@ func (ec *executionContext) field_Mutation_recordBiasReview_args(ctx context.Con
 		return nil, err
 	}
 	args["resultId"] = arg2
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_recordBiasReviews_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "inputs", ec.unmarshalNBiasReviewInput2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐBiasReviewInputᚄ)
+	if err != nil {
+		return nil, err
+	}
+	args["inputs"] = arg0
 	return args, nil
 }
 
@@ -9964,6 +10061,73 @@ func (ec *executionContext) fieldContext_Mutation_revealLlmInteractionAudit(ctx 
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_recordBiasReviews(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_Mutation_recordBiasReviews,
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RecordBiasReviews(ctx, fc.Args["inputs"].([]*BiasReviewInput))
+		},
+		func(ctx context.Context, next graphql.Resolver) graphql.Resolver {
+			directive0 := next
+
+			directive1 := func(ctx context.Context) (any, error) {
+				permission, err := ec.unmarshalNString2string(ctx, "review")
+				if err != nil {
+					var zeroVal []*ReviewResult
+					return zeroVal, err
+				}
+				if ec.Directives.May == nil {
+					var zeroVal []*ReviewResult
+					return zeroVal, errors.New("directive may is not implemented")
+				}
+				return ec.Directives.May(ctx, nil, directive0, permission)
+			}
+
+			next = directive1
+			return next
+		},
+		ec.marshalNReviewResult2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐReviewResultᚄ,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_Mutation_recordBiasReviews(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "id":
+				return ec.fieldContext_ReviewResult_id(ctx, field)
+			case "interaction":
+				return ec.fieldContext_ReviewResult_interaction(ctx, field)
+			case "error":
+				return ec.fieldContext_ReviewResult_error(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type ReviewResult", field.Name)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_recordBiasReviews_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_recordFeedback(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -11600,6 +11764,273 @@ func (ec *executionContext) fieldContext_Review_at(_ context.Context, field grap
 		IsResolver: false,
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return nil, errors.New("field of type DateTime does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReviewError_code(ctx context.Context, field graphql.CollectedField, obj *ReviewError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ReviewError_code,
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_ReviewError_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReviewError",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReviewError_message(ctx context.Context, field graphql.CollectedField, obj *ReviewError) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ReviewError_message,
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		ec.marshalNString2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_ReviewError_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReviewError",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type String does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReviewResult_id(ctx context.Context, field graphql.CollectedField, obj *ReviewResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ReviewResult_id,
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		ec.marshalNID2string,
+		true,
+		true,
+	)
+}
+
+func (ec *executionContext) fieldContext_ReviewResult_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReviewResult",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type ID does not have child fields")
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReviewResult_interaction(ctx context.Context, field graphql.CollectedField, obj *ReviewResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ReviewResult_interaction,
+		func(ctx context.Context) (any, error) {
+			return obj.Interaction, nil
+		},
+		nil,
+		ec.marshalOLlmInteractionAudit2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋmodelᚐAudit,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_ReviewResult_interaction(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReviewResult",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "id":
+				return ec.fieldContext_LlmInteractionAudit_id(ctx, field)
+			case "tenantId":
+				return ec.fieldContext_LlmInteractionAudit_tenantId(ctx, field)
+			case "userId":
+				return ec.fieldContext_LlmInteractionAudit_userId(ctx, field)
+			case "userEmail":
+				return ec.fieldContext_LlmInteractionAudit_userEmail(ctx, field)
+			case "userRole":
+				return ec.fieldContext_LlmInteractionAudit_userRole(ctx, field)
+			case "queryContext":
+				return ec.fieldContext_LlmInteractionAudit_queryContext(ctx, field)
+			case "originalQuery":
+				return ec.fieldContext_LlmInteractionAudit_originalQuery(ctx, field)
+			case "llmProvider":
+				return ec.fieldContext_LlmInteractionAudit_llmProvider(ctx, field)
+			case "llmModel":
+				return ec.fieldContext_LlmInteractionAudit_llmModel(ctx, field)
+			case "sanitizedPrompt":
+				return ec.fieldContext_LlmInteractionAudit_sanitizedPrompt(ctx, field)
+			case "llmResponse":
+				return ec.fieldContext_LlmInteractionAudit_llmResponse(ctx, field)
+			case "promptTokens":
+				return ec.fieldContext_LlmInteractionAudit_promptTokens(ctx, field)
+			case "responseTokens":
+				return ec.fieldContext_LlmInteractionAudit_responseTokens(ctx, field)
+			case "estimatedCostUsd":
+				return ec.fieldContext_LlmInteractionAudit_estimatedCostUsd(ctx, field)
+			case "redactionSummary":
+				return ec.fieldContext_LlmInteractionAudit_redactionSummary(ctx, field)
+			case "sensitivityScore":
+				return ec.fieldContext_LlmInteractionAudit_sensitivityScore(ctx, field)
+			case "containedPii":
+				return ec.fieldContext_LlmInteractionAudit_containedPii(ctx, field)
+			case "containedProprietary":
+				return ec.fieldContext_LlmInteractionAudit_containedProprietary(ctx, field)
+			case "containedCustomerData":
+				return ec.fieldContext_LlmInteractionAudit_containedCustomerData(ctx, field)
+			case "status":
+				return ec.fieldContext_LlmInteractionAudit_status(ctx, field)
+			case "errorMessage":
+				return ec.fieldContext_LlmInteractionAudit_errorMessage(ctx, field)
+			case "logTimestamp":
+				return ec.fieldContext_LlmInteractionAudit_logTimestamp(ctx, field)
+			case "biasDetected":
+				return ec.fieldContext_LlmInteractionAudit_biasDetected(ctx, field)
+			case "biasType":
+				return ec.fieldContext_LlmInteractionAudit_biasType(ctx, field)
+			case "biasScore":
+				return ec.fieldContext_LlmInteractionAudit_biasScore(ctx, field)
+			case "biasConfidenceScore":
+				return ec.fieldContext_LlmInteractionAudit_biasConfidenceScore(ctx, field)
+			case "mitigationAction":
+				return ec.fieldContext_LlmInteractionAudit_mitigationAction(ctx, field)
+			case "biasReportSummary":
+				return ec.fieldContext_LlmInteractionAudit_biasReportSummary(ctx, field)
+			case "humanReviewed":
+				return ec.fieldContext_LlmInteractionAudit_humanReviewed(ctx, field)
+			case "humanBiasTag":
+				return ec.fieldContext_LlmInteractionAudit_humanBiasTag(ctx, field)
+			case "reviewNotes":
+				return ec.fieldContext_LlmInteractionAudit_reviewNotes(ctx, field)
+			case "effectiveBias":
+				return ec.fieldContext_LlmInteractionAudit_effectiveBias(ctx, field)
+			case "biasAnalysisStatus":
+				return ec.fieldContext_LlmInteractionAudit_biasAnalysisStatus(ctx, field)
+			case "promptText":
+				return ec.fieldContext_LlmInteractionAudit_promptText(ctx, field)
+			case "messages":
+				return ec.fieldContext_LlmInteractionAudit_messages(ctx, field)
+			case "responseText":
+				return ec.fieldContext_LlmInteractionAudit_responseText(ctx, field)
+			case "textState":
+				return ec.fieldContext_LlmInteractionAudit_textState(ctx, field)
+			case "flagged":
+				return ec.fieldContext_LlmInteractionAudit_flagged(ctx, field)
+			case "unsafe":
+				return ec.fieldContext_LlmInteractionAudit_unsafe(ctx, field)
+			case "gated":
+				return ec.fieldContext_LlmInteractionAudit_gated(ctx, field)
+			case "action":
+				return ec.fieldContext_LlmInteractionAudit_action(ctx, field)
+			case "severity":
+				return ec.fieldContext_LlmInteractionAudit_severity(ctx, field)
+			case "domain":
+				return ec.fieldContext_LlmInteractionAudit_domain(ctx, field)
+			case "domainGiven":
+				return ec.fieldContext_LlmInteractionAudit_domainGiven(ctx, field)
+			case "application":
+				return ec.fieldContext_LlmInteractionAudit_application(ctx, field)
+			case "traceId":
+				return ec.fieldContext_LlmInteractionAudit_traceId(ctx, field)
+			case "givenId":
+				return ec.fieldContext_LlmInteractionAudit_givenId(ctx, field)
+			case "kinds":
+				return ec.fieldContext_LlmInteractionAudit_kinds(ctx, field)
+			case "findings":
+				return ec.fieldContext_LlmInteractionAudit_findings(ctx, field)
+			case "judgement":
+				return ec.fieldContext_LlmInteractionAudit_judgement(ctx, field)
+			case "verdicts":
+				return ec.fieldContext_LlmInteractionAudit_verdicts(ctx, field)
+			case "reviews":
+				return ec.fieldContext_LlmInteractionAudit_reviews(ctx, field)
+			case "feedback":
+				return ec.fieldContext_LlmInteractionAudit_feedback(ctx, field)
+			case "resultId":
+				return ec.fieldContext_LlmInteractionAudit_resultId(ctx, field)
+			case "idConflict":
+				return ec.fieldContext_LlmInteractionAudit_idConflict(ctx, field)
+			case "timeAssumed":
+				return ec.fieldContext_LlmInteractionAudit_timeAssumed(ctx, field)
+			case "truncated":
+				return ec.fieldContext_LlmInteractionAudit_truncated(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type LlmInteractionAudit", field.Name)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReviewResult_error(ctx context.Context, field graphql.CollectedField, obj *ReviewResult) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		ec.fieldContext_ReviewResult_error,
+		func(ctx context.Context) (any, error) {
+			return obj.Error, nil
+		},
+		nil,
+		ec.marshalOReviewError2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐReviewError,
+		true,
+		false,
+	)
+}
+
+func (ec *executionContext) fieldContext_ReviewResult_error(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReviewResult",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			switch field.Name {
+			case "code":
+				return ec.fieldContext_ReviewError_code(ctx, field)
+			case "message":
+				return ec.fieldContext_ReviewError_message(ctx, field)
+			}
+			return nil, fmt.Errorf("no field named %q was found under type ReviewError", field.Name)
 		},
 	}
 	return fc, nil
@@ -14607,6 +15038,50 @@ func (ec *executionContext) unmarshalInputAuditOrder(ctx context.Context, obj an
 				return it, err
 			}
 			it.Direction = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputBiasReviewInput(ctx context.Context, obj any) (BiasReviewInput, error) {
+	var it BiasReviewInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"id", "input", "resultId"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "id":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("id"))
+			data, err := ec.unmarshalNID2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ID = data
+		case "input":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("input"))
+			data, err := ec.unmarshalNRecordBiasReviewInput2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐRecordBiasReviewInput(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Input = data
+		case "resultId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("resultId"))
+			data, err := ec.unmarshalOID2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ResultID = data
 		}
 	}
 	return it, nil
@@ -17767,6 +18242,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "recordBiasReviews":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_recordBiasReviews(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "recordFeedback":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_recordFeedback(ctx, field)
@@ -18208,6 +18690,93 @@ func (ec *executionContext) _Review(ctx context.Context, sel ast.SelectionSet, o
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.ProcessDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
+var reviewErrorImplementors = []string{"ReviewError"}
+
+func (ec *executionContext) _ReviewError(ctx context.Context, sel ast.SelectionSet, obj *ReviewError) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reviewErrorImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReviewError")
+		case "code":
+			out.Values[i] = ec._ReviewError_code(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "message":
+			out.Values[i] = ec._ReviewError_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(len(deferred)))
+
+	for label, dfs := range deferred {
+		ec.ProcessDeferredGroup(graphql.DeferredGroup{
+			Label:    label,
+			Path:     graphql.GetPath(ctx),
+			FieldSet: dfs,
+			Context:  ctx,
+		})
+	}
+
+	return out
+}
+
+var reviewResultImplementors = []string{"ReviewResult"}
+
+func (ec *executionContext) _ReviewResult(ctx context.Context, sel ast.SelectionSet, obj *ReviewResult) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, reviewResultImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := make(map[string]*graphql.FieldSet)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReviewResult")
+		case "id":
+			out.Values[i] = ec._ReviewResult_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "interaction":
+			out.Values[i] = ec._ReviewResult_interaction(ctx, field, obj)
+		case "error":
+			out.Values[i] = ec._ReviewResult_error(ctx, field, obj)
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -19064,6 +19633,26 @@ var (
 	}
 )
 
+func (ec *executionContext) unmarshalNBiasReviewInput2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐBiasReviewInputᚄ(ctx context.Context, v any) ([]*BiasReviewInput, error) {
+	var vSlice []any
+	vSlice = graphql.CoerceList(v)
+	var err error
+	res := make([]*BiasReviewInput, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNBiasReviewInput2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐBiasReviewInput(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) unmarshalNBiasReviewInput2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐBiasReviewInput(ctx context.Context, v any) (*BiasReviewInput, error) {
+	res, err := ec.unmarshalInputBiasReviewInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNBiasTrend2githubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐBiasTrend(ctx context.Context, sel ast.SelectionSet, v BiasTrend) graphql.Marshaler {
 	return ec._BiasTrend(ctx, sel, &v)
 }
@@ -19608,6 +20197,11 @@ func (ec *executionContext) unmarshalNRecordBiasReviewInput2githubᚗcomᚋevenh
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNRecordBiasReviewInput2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐRecordBiasReviewInput(ctx context.Context, v any) (*RecordBiasReviewInput, error) {
+	res, err := ec.unmarshalInputRecordBiasReviewInput(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNRecordFeedbackInput2githubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐRecordFeedbackInput(ctx context.Context, v any) (RecordFeedbackInput, error) {
 	res, err := ec.unmarshalInputRecordFeedbackInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -19670,6 +20264,32 @@ var (
 		model.Withdrawn: "WITHDRAWN",
 	}
 )
+
+func (ec *executionContext) marshalNReviewResult2ᚕᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐReviewResultᚄ(ctx context.Context, sel ast.SelectionSet, v []*ReviewResult) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 0, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNReviewResult2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐReviewResult(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNReviewResult2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐReviewResult(ctx context.Context, sel ast.SelectionSet, v *ReviewResult) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ReviewResult(ctx, sel, v)
+}
 
 func (ec *executionContext) unmarshalNSortDirection2githubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐSortDirection(ctx context.Context, v any) (SortDirection, error) {
 	var res SortDirection
@@ -20347,6 +20967,13 @@ func (ec *executionContext) unmarshalOPaginationInput2ᚖgithubᚗcomᚋevenhand
 	}
 	res, err := ec.unmarshalInputPaginationInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOReviewError2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋgraphᚋgeneratedᚐReviewError(ctx context.Context, sel ast.SelectionSet, v *ReviewError) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._ReviewError(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalOSeverity2ᚖgithubᚗcomᚋevenhandᚋevenhandᚋauditᚐSeverity(ctx context.Context, v any) (*audit.Severity, error) {

@@ -21,6 +21,14 @@ type AuditOrder struct {
 	Direction SortDirection `json:"direction"`
 }
 
+// What recordBiasReview takes.
+type BiasReviewInput struct {
+	ID    string                 `json:"id"`
+	Input *RecordBiasReviewInput `json:"input"`
+	// Which content is meant where several came under the id (idConflict).
+	ResultID *string `json:"resultId,omitempty"`
+}
+
 type BiasTrend struct {
 	From   time.Time      `json:"from"`
 	To     time.Time      `json:"to"`
@@ -176,6 +184,22 @@ type RecordFeedbackInput struct {
 	// Whether the flag helped the decision; null: not known.
 	Helped *bool   `json:"helped,omitempty"`
 	Note   *string `json:"note,omitempty"`
+}
+
+type ReviewError struct {
+	// As in extensions.code of errors.
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// What became of one of several reviews.
+type ReviewResult struct {
+	// As it was given.
+	ID string `json:"id"`
+	// With the review; null where that was refused.
+	Interaction *model.Audit `json:"interaction,omitempty"`
+	// Null where the review is stored.
+	Error *ReviewError `json:"error,omitempty"`
 }
 
 type Subscription struct {
