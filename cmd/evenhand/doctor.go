@@ -166,7 +166,7 @@ func topicsState(ctx context.Context, k kafkaconn.Config, s settings) diagnosis 
 	fine := fmt.Sprintf("%s, %d topics", strings.Join(k.Brokers, ","), len(have))
 	faults, warnings := kafkaconn.Compare(want, have)
 	if len(have) < len(want) {
-		warnings = append(warnings, fmt.Sprintf("%d of %d topics exist; 'evenhand topics' creates the others", len(have), len(want)))
+		warnings = append(warnings, fmt.Sprintf("%d of %d topics exist; 'evenhand topics' creates the others, or this account may not describe them: %s", len(have), len(want), strings.Join(missing(want, have), ", ")))
 	}
 	switch {
 	case len(faults) > 0:
@@ -175,6 +175,16 @@ func topicsState(ctx context.Context, k kafkaconn.Config, s settings) diagnosis 
 		return diagnosis{"warn", "kafka", fine + "\n" + strings.Join(warnings, "\n")}
 	}
 	return diagnosis{"ok", "kafka", fine}
+}
+
+// missing names the topics that are wanted and not there.
+func missing(want []kafkaconn.Topic, have []kafkaconn.TopicState) (names []string) {
+	for _, t := range want {
+		if !slices.ContainsFunc(have, func(is kafkaconn.TopicState) bool { return is.Name == t.Name }) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 // storeMend says what helps an embedded engine, of that process, that fails a query.

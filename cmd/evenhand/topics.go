@@ -33,6 +33,9 @@ func (cmd *topicsCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		s.Kafka.Brokers = []string{r.Kafka}
 	}
+	if err := s.kafka().Validate(); err != nil {
+		return &settingsError{err}
+	}
 	topics := s.topics()
 	if !cmd.List {
 		done, err := kafkaconn.Ensure(ctx, s.kafka(), topics, s.Kafka.Replication)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -33,11 +34,13 @@ type awaited struct {
 	waits   string // what the log says while it is away
 	answers string // and when it has come
 	mayCome func(error) bool
+	cutOff  string // what may be amiss where it closes connections without a word
 }
 
 func (st *stack) theBroker() awaited {
 	return awaited{name: "Kafka", check: "broker", key: "kafka.brokers", at: st.kafka.Brokers, mayCome: st.mayCome,
-		waits: "waiting for Kafka: no broker of kafka.brokers can be used", answers: "Kafka answers"}
+		waits: "waiting for Kafka: no broker of kafka.brokers can be used", answers: "Kafka answers",
+		cutOff: "a listener closes the connection: does it want kafka.tls or kafka.sasl_mechanism, or neither?"}
 }
 
 func (st *stack) theStore() awaited {
@@ -106,7 +109,11 @@ func (st *stack) await(ctx context.Context, a awaited, looked func(), try func()
 		}
 		if time.Since(said) > time.Minute && ctx.Err() == nil {
 			said = time.Now()
-			st.log.Warn(a.waits, "at", strings.Join(a.at, ","), "error", err)
+			log := st.log.With("at", strings.Join(a.at, ","), "error", err)
+			if a.cutOff != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
+				log = log.With("mend", a.cutOff)
+			}
+			log.Warn(a.waits)
 		}
 		if !wait.For(ctx, wait.Backoff(100*time.Millisecond, fails)) {
 			return ctx.Err()

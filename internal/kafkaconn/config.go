@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/segmentio/kafka-go"
@@ -71,7 +72,9 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("kafka.brokers: is empty; list host:port of at least one broker"))
 	}
 	for i, b := range c.Brokers {
-		if _, _, err := net.SplitHostPort(b); err != nil {
+		if strings.Contains(b, "://") {
+			errs = append(errs, fmt.Errorf("kafka.brokers[%d]: %q is not host:port; leave out the listener's name and ://, and say kafka.tls and kafka.sasl_mechanism", i, b))
+		} else if _, _, err := net.SplitHostPort(b); err != nil {
 			errs = append(errs, fmt.Errorf("kafka.brokers[%d]: %q is not host:port", i, b))
 		}
 	}
@@ -144,6 +147,9 @@ func (c Config) Dialer() (*kafka.Dialer, error) {
 
 // Client builds a client and its transport; call the returned function when done with it.
 func (c Config) Client() (cl *kafka.Client, release func(), err error) {
+	if err := c.Validate(); err != nil {
+		return nil, nil, err
+	}
 	t, err := c.Transport()
 	if err != nil {
 		return nil, nil, err

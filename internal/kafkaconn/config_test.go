@@ -35,6 +35,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"no broker", func(c *Config) { c.Brokers = nil }, "kafka.brokers: is empty; list host:port of at least one broker"},
 		{"broker without port", func(c *Config) { c.Brokers = []string{"a:1", "kafka"} }, `kafka.brokers[1]: "kafka" is not host:port`},
+		{"a listener's name", func(c *Config) { c.Brokers = []string{"SASL_SSL://kafka:9093"} }, `kafka.brokers[0]: "SASL_SSL://kafka:9093" is not host:port; leave out the listener's name and ://, and say kafka.tls and kafka.sasl_mechanism`},
 		{"unknown mechanism", func(c *Config) { c.SASL.Mechanism = "GSSAPI" }, `kafka.sasl_mechanism: "GSSAPI" is not PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512`},
 		{"mechanism without user", func(c *Config) { c.SASL.Mechanism = "PLAIN" }, "kafka.sasl_mechanism: PLAIN needs kafka.sasl_user and kafka.sasl_password"},
 		{"user without mechanism", func(c *Config) { c.SASL.User = "u" }, "kafka.sasl_mechanism: is empty but a user or password is set; use PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512"},

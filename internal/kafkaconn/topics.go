@@ -155,6 +155,8 @@ func Ensure(ctx context.Context, cfg Config, topics []Topic, replication int) (E
 			case err == nil:
 				done.Created = append(done.Created, t.Topic)
 			case errors.Is(err, kafka.TopicAlreadyExists): // somebody else was faster
+			case errors.Is(err, kafka.TopicAuthorizationFailed):
+				return done, E(op, fmt.Errorf("create %s: %w; it is missing, or there and this account may not describe it", t.Topic, err))
 			default:
 				return done, E(op, fmt.Errorf("create %s: %w", t.Topic, err))
 			}
