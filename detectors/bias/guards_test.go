@@ -98,3 +98,46 @@ func TestGroundOfTheAdjective(t *testing.T) {
 		}
 	}
 }
+
+// TestAffirmedStatements: "myth", "say that" and a law that is named excuse nothing where the sentence, or the next one, stands for what
+// it says.
+func TestAffirmedStatements(t *testing.T) {
+	d := mustShipped(t)
+	for _, tc := range []struct {
+		text string
+		want audit.Ground // "" for none
+	}{
+		{"It is no cliché that women are too emotional.", audit.Sex},
+		{"Sadly, it isn't prejudice to say that Bulgarians are thieves.", audit.Nationality},
+		{`"Jews are greedy" is simply correct.`, audit.Religion},
+		{"The notion that older workers are slow is well founded.", audit.Age},
+		{"There is a kernel of truth in the belief that Italians are lazy.", audit.Nationality},
+		{"Many people think that women are too emotional, and they have a point.", audit.Sex},
+		{"My neighbour says that Muslims are violent. She's absolutely right.", audit.Religion},
+		{"Notwithstanding the equality act, women are too emotional to lead.", audit.Sex},
+		{"We are an equal opportunities employer, but women are too emotional to lead.", audit.Sex},
+		{"HR says we must not discriminate, but older workers cannot learn new technology.", audit.Age},
+		{"Dass Frauen zu emotional sind, ist kein Klischee.", audit.Sex},
+		{"Viele sagen, dass Frauen zu emotional sind, und das stimmt leider.", audit.Sex},
+		{"Ungeachtet aller Antidiskriminierungsregeln: Frauen sind zu emotional.", audit.Sex},
+		{"Laut unserer Erfahrung sind Muslime gewalttätig.", audit.Religion},
+
+		{"It is a cliché that women are too emotional. That's true.", ""},
+		{"It is not just unfair to say that Bulgarians are thieves, it is slander.", ""},
+		{`Nobody should think that "Jews are greedy" is correct.`, ""},
+		{"The notion that older workers are slow is not well founded.", ""},
+		{"There is no truth in the belief that Italians are lazy.", ""},
+		{"Many people think that women are too emotional, and they are wrong.", ""},
+		{"My neighbour says that Muslims are violent. She's right-wing.", ""},
+		{"Notwithstanding the myth that women are too emotional to lead, she was elected.", ""},
+		{"I know that he claims women are too emotional to lead, but she was elected.", ""},
+		{"Dass Frauen zu emotional sind, ist ein Klischee.", ""},
+		{"Viele sagen, dass Frauen zu emotional sind, und das stimmt nicht.", ""},
+	} {
+		fs := detectortest.Findings(t, d, tc.text)
+		found := slices.ContainsFunc(fs, func(f audit.Finding) bool { return f.Ground == tc.want })
+		if tc.want == "" && len(fs) > 0 || tc.want != "" && !found {
+			t.Errorf("%q: %s; want %q", tc.text, detectortest.Describe(fs), tc.want)
+		}
+	}
+}

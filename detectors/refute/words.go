@@ -169,6 +169,7 @@ func Warm() {
 	if w := words(); w != nil && w.scanner != nil {
 		w.scanner.Warm()
 	}
+	framed()
 }
 
 func set(words []string) map[string]bool {
@@ -186,4 +187,4 @@ func Version() string {
 }
 
 // code is raised with every change of the code that changes an answer.
-const code = "2026.11.1"
+const code = "2026.11.2"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evenhand/evenhand/detectors/language"
 	"github.com/evenhand/evenhand/detectors/normal"
+	"github.com/evenhand/evenhand/detectors/refute"
 	"github.com/evenhand/evenhand/detectors/rules/check"
 	"github.com/evenhand/evenhand/detectors/scan"
 )
@@ -93,7 +94,7 @@ func Accept(r *Rule, text string, start, end int) (from, to int, ok bool) {
 //
 // Guards of UnlessClause look at a part of that sentence: what stands beside the match between semicolons, colons, dashes
 // with white space around them, and commas that "and", "but" and the like follow. They are asked last: a second scan for hits
-// that all other guards leave.
+// that all other guards leave. What a guard would drop is looked at once more, see [guarded].
 func Suppressed(r *Rule, text string, start, end int) bool {
 	if len(r.Guards)+len(r.here)+len(r.Pack.clause) == 0 && !r.Pack.EnglishOnly && !r.Pack.NotInEnglish {
 		return false
@@ -102,8 +103,37 @@ func Suppressed(r *Rule, text string, start, end int) bool {
 	return r.Pack.EnglishOnly && language.Other(text[from:to]) ||
 		r.Pack.NotInEnglish && language.English(text[from:to]) || // words that languages share: "tips", "app", "virus"
 		slices.ContainsFunc(r.here, func(re *regexp.Regexp) bool { return re.MatchString(text[from:end]) }) ||
-		len(r.Guards) > 0 && r.Pack.guards.match(r.Guards, text[from:to]) ||
-		len(r.Pack.clause) > 0 && r.Pack.guards.match(r.Pack.clause, clauseAround(text[from:to], start-from, end-from))
+		guarded(r, text, from, to, start, end)
+}
+
+// maxFrames is how many frames of a statement are taken off, one from within the other.
+const maxFrames = 3
+
+// guarded tells whether a guard excludes the match text[start:end] of the sentence text[from:to]. Of bias and insults, a sentence
+// that affirms what it says or concedes something first is asked again without that: "myth" is no counter-speech in "It's no
+// myth that …", see [refute.Stance].
+func guarded(r *Rule, text string, from, to, start, end int) bool {
+	behind := to
+	for range maxFrames {
+		if !excluded(r, text[from:to], start-from, end-from) {
+			return false
+		}
+		if r.Pack.Ground == "" && r.Pack.Wording != "toxicity" {
+			return true
+		}
+		f, t, ok := refute.Stance(text[from:to], text[behind:], start-from, end-from)
+		if !ok {
+			return true
+		}
+		from, to = from+f, from+t
+	}
+	return true
+}
+
+// excluded asks the guards of a sentence, or a part of one, then those of the clause.
+func excluded(r *Rule, sentence string, start, end int) bool {
+	return len(r.Guards) > 0 && r.Pack.guards.match(r.Guards, sentence) ||
+		len(r.Pack.clause) > 0 && r.Pack.guards.match(r.Pack.clause, clauseAround(sentence, start, end))
 }
 
 // clauseEnd is where a clause ends; the next one begins behind it.
