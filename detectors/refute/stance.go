@@ -57,11 +57,11 @@ func Stance(sentence, next string, start, end int) (from, to int, ok bool) {
 	if m := f.concessions.FindStringIndex(before); m != nil {
 		return m[1], len(sentence), true
 	}
-	if m := f.halfConcessions.FindStringIndex(before); m != nil && !f.concessionVetoes.MatchString(before[:m[1]]) {
-		return m[1], len(sentence), true
-	}
 	if strings.HasSuffix(strings.TrimRight(sentence, "\"') \n"), "?") {
 		return 0, 0, false
+	}
+	if m := f.halfConcessions.FindStringIndex(before); m != nil && !f.concessionVetoes.MatchString(before[:m[1]]) {
+		return m[1], len(sentence), true
 	}
 	if m := f.assents.FindStringIndex(before); m != nil && f.joined(before[m[1]:]) {
 		return m[1], len(sentence), true

@@ -81,6 +81,7 @@ func TestStance(t *testing.T) {
 		"My boss says that ‹clerks are lazy›.\n // He is wrong.",
 		"I would never say that ‹clerks are lazy›.",
 		"I heard that a man said he has nothing against them, but ‹clerks are lazy›.",
+		"I see that you ask for respect, but did you not call ‹clerks lazy›?",
 		"It's a stereotype that nurses are kind, but ‹clerks are lazy›.",
 		"Despite claims that ‹clerks are lazy›, she was hired.",
 		"Dass ‹Beamte faul sind›, stimmt nicht.",
