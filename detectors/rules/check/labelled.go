@@ -32,7 +32,7 @@ func isPassword(value string, quoted bool) bool {
 }
 
 // assigned is what stands between a label and its value.
-var assigned = regexp.MustCompile("(?i)^has[łl]o\\s+to:?\\s+|^salasana\\s+on:?\\s+|[\"']?\\]?\\s*(?::=|=>|[:=>])\\s*|\\s(?:is|was|ist|lautet|est|es|è|é|är|er):?\\s+")
+var assigned = regexp.MustCompile("(?i)^has[łl]o\\s+to:?\\s+|^salasana\\s+on:?\\s+|[\"']?\\]?\\s*(?::=|=>|[:=>])(?:[*_]{1,2}\\s)?\\s*|\\s(?:is|was|will\\s+be|ist|lautet|est|es|è|é|är|er):?\\s+")
 
 // code is what reads a secret or speaks of one: a call, a member, words in one, a variable, a file, a setting, a mailbox.
 var code = regexp.MustCompile(strings.Join([]string{
@@ -58,6 +58,9 @@ func isReference(lower string) bool {
 func labelled(text string, start, end int) (from, to int, quoted bool) {
 	const quotes = "\"'`"
 	from = start + valueAt(text[start:end])
+	if begin, to, ok := emphasised(text, from); ok && from > start {
+		return begin, to, false
+	}
 	if from < end && strings.IndexByte(quotes, text[from]) >= 0 {
 		from++
 	}
@@ -69,14 +72,29 @@ func labelled(text string, start, end int) (from, to int, quoted bool) {
 			return from, to, true
 		}
 	}
-	to = from + len(text[from:])
-	if i := strings.IndexAny(text[from:], " \t\r\n\"'`,;<>"); i >= 0 {
-		to = from + i
-	}
+	to = valueEnd(text, from)
 	if strings.HasPrefix(strings.ToLower(text[start:end]), "authorization") {
 		to = min(to, runOf(text, from, base64std+".~"))
 	}
 	return from, from + len(trimmed(text[from:to])), false
+}
+
+// valueEnd gives where a value ends that stands in no quotation marks.
+func valueEnd(text string, from int) int {
+	if i := strings.IndexAny(text[from:], " \t\r\n\"'`,;<>"); i >= 0 {
+		return from + i
+	}
+	return len(text)
+}
+
+// emphasised gives the value between Markdown's marks for bold or italic that begin at a place, ok where the same marks close it.
+func emphasised(text string, at int) (from, to int, ok bool) {
+	from = runOf(text, at, "*_")
+	if from == at || from > at+3 {
+		return at, at, false
+	}
+	n := strings.Index(text[from:valueEnd(text, from)], text[at:from])
+	return from, from + n, n > 0
 }
 
 // valueAt gives where the value begins in a match, 0 where it has none.
