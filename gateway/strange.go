@@ -11,7 +11,7 @@ import (
 )
 
 // notText are members that hold no words of a model: what they are called by, and what is packed.
-var notText = []string{"type", "id", "call_id", "index", "format", "mime_type", "media_type", "signature", "thought_signature", "encrypted_content", "data", "url", "b64_json", "file_data", "status", "role"}
+var notText = []string{"type", "id", "call_id", "index", "format", "mime_type", "media_type", "signature", "thought_signature", "encrypted_content", "data", "url", "b64_json", "file_data", "status", "role", "modality", "uri", "file_id"}
 
 // strange gives every text inside an object but in its known members: what is of a shape that we do not know is read nevertheless, so that
 // nothing passes only because a provider has a name of its own for it.
