@@ -222,9 +222,12 @@ func TestAProcessReloadsItsRules(t *testing.T) {
 		}
 		await(step.says)
 		finds(true)
-		if _, metrics := get(t, base+"/metrics"); !strings.Contains(metrics, `evenhand_rules_reload_total{outcome="`+step.outcome+`"} 1`) {
-			t.Errorf("the metric does not count %s", step.outcome)
-		}
+		eventually(t, "the metric of "+step.outcome, func() error { // it is counted once it is logged
+			if _, metrics := get(t, base+"/metrics"); !strings.Contains(metrics, `evenhand_rules_reload_total{outcome="`+step.outcome+`"} 1`) {
+				return errors.New("not counted")
+			}
+			return nil
+		})
 	}
 }
 
