@@ -1,0 +1,76 @@
+package bias
+
+import (
+	"testing"
+
+	"github.com/evenhand/evenhand/detectors/detectortest"
+)
+
+// TestFurtherLanguages: what is said of a whole group in so many words is found in French, Spanish, Italian, Portuguese, Dutch and Polish, and
+// nothing in sentences that are like it: of things, of matches, of facts, and of what others say.
+func TestFurtherLanguages(t *testing.T) {
+	d := mustShipped(t)
+	for _, text := range []string{
+		"Franchement, les Algériens sont des voleurs, ne leur faites pas confiance.",
+		"Les chômeurs sont des profiteurs.",
+		"Comme je l'ai expliqué, les mères ne devraient pas diriger de service.",
+		"Les handicapés sont incapables de suivre le rythme.",
+		"- Les gitans sont sales.",
+		"Sinceramente, los rumanos son unos ladrones.",
+		"Las mujeres son demasiado emocionales para mandar.",
+		"No contrates a gitanos.",
+		"Los jóvenes son vagos.",
+		"Gli albanesi sono criminali.",
+		"Le donne sono meno capaci degli uomini.",
+		"I disabili non dovrebbero lavorare qui.",
+		"Os brasileiros são preguiçosos.",
+		"As mulheres são muito emotivas para chefiar.",
+		"Os idosos são um fardo para o sistema.",
+		"Je pense que les femmes sont trop émotives pour diriger.",
+		"Les femmes ne devraient pas diriger une équipe.",
+		"Creo que los gitanos son delincuentes.",
+		"Secondo me gli immigrati sono parassiti.",
+		"Eerlijk gezegd zijn Marokkanen crimineel.",
+		"Vrouwen zijn te emotioneel om leiding te geven.",
+		"Polen zijn dronkaards en dieven.",
+		"Homo's zijn abnormaal.",
+		"Ukraińcy to złodzieje.",
+		"Kobiety są zbyt emocjonalne, żeby rządzić.",
+		"Geje to zboczeńcy.",
+		"Bezrobotni są leniwi.",
+	} {
+		if len(detectortest.Findings(t, d, text)) == 0 {
+			t.Errorf("%q: nothing is found", text)
+		}
+	}
+	for _, text := range []string{
+		"Según algunos, los gitanos son ladrones; es un prejuicio.",
+		"Les Italiens sont dangereux en contre-attaque.",
+		"Les femmes sont trop souvent victimes de violences.",
+		"Les jeunes sont sensibles à l'écologie.",
+		"Les aveugles sont autorisés à voyager gratuitement.",
+		"Les noirs sont profonds sur cet écran, et les blancs sont justes.",
+		"Les gens croient que les Roms sont des voleurs, c'est un préjugé.",
+		"Les chiens noirs sont agressifs selon une légende.",
+		"Les enfants ne devraient pas travailler.",
+		"Les moins jeunes ne devraient pas conduire de nuit sans lunettes.",
+		"Los mayores de 65 años son más vulnerables.",
+		"Los perros negros son agresivos.",
+		"Los agujeros negros son peligrosos.",
+		"Los mercados chinos son inferiores en volumen.",
+		"Gli anziani sono più fragili d'estate.",
+		"I buchi neri sono pericolosi.",
+		"I giovani sono inutilmente preoccupati.",
+		"Os jovens são o futuro.",
+		"Ouderen zijn vaak slachtoffer van oplichters.",
+		"Blinden zijn welkom met hun hond.",
+		"Vrouwen zijn niet dom.",
+		"Kobiety są aktywne zawodowo.",
+		"Młodzi są zbyt zapracowani.",
+		"Niewidomi są mile widziani.",
+	} {
+		if fs := detectortest.Findings(t, d, text); len(fs) > 0 {
+			t.Errorf("%q: %s", text, detectortest.Describe(fs))
+		}
+	}
+}
