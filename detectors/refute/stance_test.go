@@ -3,6 +3,7 @@ package refute
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // stance marks with ‹› the statement of a sentence; what stands behind " // " is the text that comes next.
@@ -91,4 +92,20 @@ func TestStance(t *testing.T) {
 			t.Errorf("%q: %q, want no stance", marked, got)
 		}
 	}
+}
+
+// FuzzStance: whatever the sentence, the part that is left holds the statement.
+func FuzzStance(f *testing.F) {
+	f.Add("It's no myth that women are lazy.", "", 17, 31)
+	f.Add(`Some say that "Jews are greedy", and they are right.`, "He is right.", 15, 30)
+	f.Add("Despite all rules, old people cannot learn.", "Quite right.", 19, 42)
+	f.Add("Ohne diskriminieren zu wollen: Frauen sind zu emotional, stimmt.", "Das stimmt.", 31, 55)
+	f.Fuzz(func(t *testing.T, sentence, next string, start, end int) {
+		if start < 0 || end < start || end > len(sentence) || !utf8.ValidString(sentence+next) || len(sentence) > 700 || len(next) > 700 {
+			t.Skip()
+		}
+		if from, to, ok := Stance(sentence, next, start, end); ok && (from < 0 || from > start || to < end || to > len(sentence)) {
+			t.Errorf("%q [%d:%d]: %d:%d", sentence, start, end, from, to)
+		}
+	})
 }
