@@ -1,6 +1,7 @@
 package join
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -12,6 +13,9 @@ import (
 // It is the answer of a call that was told without texts, if that is the only one; else the wrapper is a call of its own. Of wrappers
 // that say the same the first is. Where some of the group was told before nobody knows its texts, and nothing is uncovered.
 func uncover(nodes []*node) {
+	if !slices.ContainsFunc(nodes, (*node).answersCovered) {
+		return
+	}
 	said, calls := words{}, 0
 	var blind *node
 	for _, n := range nodes {
@@ -27,7 +31,7 @@ func uncover(nodes []*node) {
 		}
 	}
 	for _, n := range nodes {
-		if n.Kind != call.Outer || !n.covered || !n.fresh || said.repeat(&n.Part) {
+		if !n.answersCovered() || said.repeat(&n.Part) {
 			continue
 		}
 		if calls == 1 && blind != nil {
@@ -39,11 +43,16 @@ func uncover(nodes []*node) {
 	}
 }
 
+// answersCovered tells a covered wrapper that has an answer.
+func (n *node) answersCovered() bool {
+	return n.Kind == call.Outer && n.covered && n.fresh && len(n.Answers) > 0
+}
+
 // words are those of what was said and asked.
 type words map[string]bool
 
 func (w words) add(p *call.Part) {
-	for _, m := range append(p.Messages[:len(p.Messages):len(p.Messages)], p.Answers...) {
+	for _, m := range slices.Concat(p.Messages, p.Answers) {
 		for _, s := range wordsOf(m) {
 			w[s] = true
 		}

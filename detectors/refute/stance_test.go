@@ -102,7 +102,7 @@ func FuzzStance(f *testing.F) {
 	f.Add("Ohne diskriminieren zu wollen: Frauen sind zu emotional, stimmt.", "Das stimmt.", 31, 55)
 	f.Fuzz(func(t *testing.T, sentence, next string, start, end int) {
 		if start < 0 || end < start || end > len(sentence) || !utf8.ValidString(sentence+next) || len(sentence) > 700 || len(next) > 700 {
-			t.Skip()
+			t.Skip() // no place in a sentence
 		}
 		if from, to, ok := Stance(sentence, next, start, end); ok && (from < 0 || from > start || to < end || to > len(sentence)) {
 			t.Errorf("%q [%d:%d]: %d:%d", sentence, start, end, from, to)
