@@ -77,20 +77,18 @@ func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, origin
 	*buf = s.scanner.Scan(text, (*buf)[:0])
 	for _, m := range *buf {
 		o := s.owners[m.Pattern]
-		start, end, ok := rules.Accept(o.r, text, int(m.Start), int(m.End))
-		if !ok {
-			continue
-		}
-		if form != rawForm {
-			start, end = withoutMarks(text, start, end)
-		}
-		from, to := start, end
-		start, end = original(from, to)
-		if form != rawForm && normal.Parted(text, from, to, x.sides[sideIndex(side)].text[start:end]) || o.r.Refutable() && x.refuted(side, start, end) {
-			continue
-		}
-		for _, by := range o.readers {
-			x.add(a.ds[by.detector].Info().ID, side, Hit{Rule: by.rule, Start: start, End: end})
+		for _, found := range rules.Accept(o.r, text, int(m.Start), int(m.End)) {
+			from, to := found.From, found.To
+			if form != rawForm {
+				from, to = withoutMarks(text, from, to)
+			}
+			start, end := original(from, to)
+			if form != rawForm && normal.Parted(text, from, to, x.sides[sideIndex(side)].text[start:end]) || o.r.Refutable() && x.refuted(side, start, end) {
+				continue
+			}
+			for _, by := range o.readers {
+				x.add(a.ds[by.detector].Info().ID, side, Hit{Rule: by.rule, Start: start, End: end})
+			}
 		}
 	}
 }

@@ -74,16 +74,15 @@ func (g *guards) match(asked []Guard, text string) bool {
 }
 
 // Accept gives what the match text[start:end] of the rule finds: the match, or the value in it where the pattern takes in
-// a label too. ok is false where a guard excludes it, the rule's check fails, or the words that the rule asks for do
-// not stand beside it.
-func Accept(r *Rule, text string, start, end int) (from, to int, ok bool) {
+// a label too, or all values of the column that it names. That is nothing where a guard excludes it, the rule's check fails, or the
+// words that the rule asks for do not stand beside it.
+func Accept(r *Rule, text string, start, end int) []check.Range {
 	valid := check.Named(r.Check)
 	// What costs most, the guards' expressions over a whole sentence, comes last.
 	if valid != nil && !valid(text, start, end) || !InContext(r, text, start, end) || Suppressed(r, text, start, end) {
-		return 0, 0, false
+		return nil
 	}
-	from, to = check.Value(r.Check, text, start, end)
-	return from, to, from < to
+	return check.Values(r.Check, text, start, end)
 }
 
 // Suppressed tells whether the match text[start:end] of the rule stands in a sentence that one of

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/evenhand/evenhand/detectors/rules/check"
 )
 
 const (
@@ -30,7 +32,7 @@ func InContext(r *Rule, text string, start, end int) bool {
 		return false
 	}
 	if len(r.near) == 0 {
-		return !has(lower[clause(lower):], r.notNear) && !has(columnHead(text, start), r.notNear)
+		return !has(lower[clause(lower):], r.notNear) && !has(check.ColumnHead(text, start), r.notNear)
 	}
 	before := placesIn(lower)
 	near, not := before.lastOf(r.near), before.lastOf(r.notNear)
@@ -38,7 +40,7 @@ func InContext(r *Rule, text string, start, end int) bool {
 		return near > not
 	}
 	after := strings.ToLower(text[end:min(len(text), end+contextAfter)])
-	return has(after, r.near) || has(columnHead(text, start), r.near)
+	return has(after, r.near) || has(check.ColumnHead(text, start), r.near)
 }
 
 // clause gives where the last clause of a text begins. A line that ends in a colon is a label for the next one.
@@ -175,32 +177,4 @@ func startsWithLetter(s string) bool {
 
 func isLowerLetter(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= utf8.RuneSelf && r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsMark(r))
-}
-
-// columnHead gives, in lower case, the name of the column that a value of a table of text stands in: the
-// paragraph's first line has as many signs between columns as the value's own, at least one.
-func columnHead(text string, at int) string {
-	const most = 1 << 12
-	least := max(0, at-most)
-	lineAt := func(at int) int { return least + strings.LastIndexByte(text[least:at], '\n') + 1 }
-	line := lineAt(at)
-	from := line
-	for from > least { // line by line up to the paragraph's first
-		before := lineAt(from - 1)
-		if before == from-1 && before > least {
-			break // an empty line
-		}
-		from = before
-	}
-	if line == from {
-		return ""
-	}
-	head, _, _ := strings.Cut(text[from:line], "\n")
-	whole, _, _ := strings.Cut(text[line:min(len(text), at+most)], "\n")
-	for _, sep := range [...]string{",", ";", "\t", "|"} {
-		if n := strings.Count(head, sep); n > 0 && n == strings.Count(whole, sep) {
-			return strings.ToLower(strings.Split(head, sep)[strings.Count(text[line:at], sep)])
-		}
-	}
-	return ""
 }

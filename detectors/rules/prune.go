@@ -106,7 +106,7 @@ func (s *Scales) rulesOn(text string) (matched, fired []firing) {
 		if textOf(fired, r) != "" {
 			continue
 		}
-		if _, _, ok := Accept(r, text, start, end); ok {
+		if len(Accept(r, text, start, end)) > 0 {
 			fired = append(fired, firing{r, text[start:end]})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/evenhand/evenhand/detectors/bias"
 	"github.com/evenhand/evenhand/detectors/detectortest"
 	"github.com/evenhand/evenhand/detectors/gate"
+	"github.com/evenhand/evenhand/detectors/pii"
 	"github.com/evenhand/evenhand/detectors/rules"
 	"github.com/evenhand/evenhand/detectors/safety"
 	"github.com/evenhand/evenhand/detectors/scan"
@@ -28,8 +29,12 @@ var shipped = sync.OnceValues(func() ([]*rules.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
+	ps, err := rules.Load(pii.Packs())
+	if err != nil {
+		return nil, err
+	}
 	gs, err := rules.Load(gate.Packs())
-	return rules.All(slices.Concat(bs, ss, gs)), err
+	return rules.All(slices.Concat(bs, ss, ps, gs)), err
 })
 
 // shippedPatterns gives the patterns of those of some packs, and their own sentences as one text for each rule.
@@ -50,9 +55,13 @@ func shippedPatterns(tb testing.TB, of func(*rules.Pack) bool) (patterns []strin
 	return patterns, texts
 }
 
-func allPacks(*rules.Pack) bool        { return true }
-func forAllTexts(p *rules.Pack) bool   { return !p.NotInEnglish }
-func notForEnglish(p *rules.Pack) bool { return p.NotInEnglish }
+func allPacks(*rules.Pack) bool { return true }
+
+// The three scanners that the program compiles: of rules for all texts, of those that plainly English ones are not searched for, and of those
+// that read texts as they are spelled.
+func forAllTexts(p *rules.Pack) bool   { return !p.NotInEnglish && !p.Raw }
+func notForEnglish(p *rules.Pack) bool { return p.NotInEnglish && !p.Raw }
+func asSpelled(p *rules.Pack) bool     { return p.Raw }
 
 // text is one, and whose patterns it is made for.
 type text struct {
@@ -149,7 +158,7 @@ func ordinary(tb testing.TB) (texts []string) {
 // kinds need, and is not built anew meanwhile.
 func TestShippedStates(t *testing.T) {
 	texts := ordinary(t)
-	for name, packs := range map[string]func(*rules.Pack) bool{"for all texts": forAllTexts, "not for English": notForEnglish} {
+	for name, packs := range map[string]func(*rules.Pack) bool{"for all texts": forAllTexts, "not for English": notForEnglish, "as spelled": asSpelled} {
 		t.Run(name, func(t *testing.T) {
 			patterns, _ := shippedPatterns(t, packs)
 			s, err := scan.Compile(patterns, scan.Options{MaxStates: 1<<16 - 1})

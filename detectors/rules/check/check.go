@@ -22,6 +22,8 @@ var byName = withAnyCase(map[string]Func{
 	"ssn":          SSN,
 	"secret":       Secret,
 
+	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn,
+
 	"token": Token, "wallet": Wallet,
 	"email": Email, "ip": IP, "mac": MAC,
 	"phone": Phone, "phone_international": PhoneInternational, "phone_labelled": PhoneLabelled, "phone_called": PhoneCalled,
@@ -65,15 +67,25 @@ func upper(s string) string {
 var values = map[string]func(text string, start, end int) (from, to int){
 	"luhn": cardValue, "iban": ibanValue, "ip": ipValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
 	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue, "phone_called": phoneValue, "date": dateValue,
+	"password_said": saidValue(passwordHead), "password_given": saidValue(passwordHead), "key_said": saidValue(keyHead), "password_before": valueAtBegin,
 }
 
-// Value gives where the value stands of a match that passed the named check: without a label that the
-// pattern holds, and whole where the pattern marks a part only.
-func Value(name, text string, start, end int) (from, to int) {
-	if f := values[name]; f != nil {
-		return f(text, start, end)
+// Range is a part of a text, in bytes.
+type Range struct{ From, To int }
+
+// Values gives where the values stand of a match that passed the named check, one as a rule: without a label that the
+// pattern holds, whole where the pattern marks a part only, and of the name of a column all that are in it.
+func Values(name, text string, start, end int) []Range {
+	if name == "secret_column" {
+		return secretCells(text, start, end)
 	}
-	return start, end
+	if f := values[name]; f != nil {
+		start, end = f(text, start, end)
+	}
+	if start >= end {
+		return nil
+	}
+	return []Range{{start, end}}
 }
 
 // Named gives the check of that name, nil when there is none.

@@ -167,8 +167,8 @@ func TestEmailInWords(t *testing.T) {
 		start := strings.Index(text, "«")
 		plain := strings.NewReplacer("«", "", "»", "").Replace(text)
 		end := len(plain)
-		if from, to := Value("email", plain, start, end); plain[from:to] != want {
-			t.Errorf("%s: %q", text, plain[from:to])
+		if got := Values("email", plain, start, end); len(got) != 1 || plain[got[0].From:got[0].To] != want {
+			t.Errorf("%s: %v", text, got)
 		}
 	}
 }
@@ -191,8 +191,13 @@ func FuzzChecks(f *testing.F) {
 			t.Skip()
 		}
 		for _, name := range Names() {
-			if from, to := Value(name, text, start, end); Named(name)(text, start, end) && (from < 0 || from > to || to > len(text)) {
-				t.Fatalf("%s: [%d,%d) of %d", name, from, to, len(text))
+			if !Named(name)(text, start, end) {
+				continue
+			}
+			for _, r := range Values(name, text, start, end) {
+				if r.From < 0 || r.From >= r.To || r.To > len(text) {
+					t.Fatalf("%s: [%d,%d) of %d", name, r.From, r.To, len(text))
+				}
 			}
 		}
 	})

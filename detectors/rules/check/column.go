@@ -1,0 +1,158 @@
+package check
+
+import (
+	"regexp"
+	"strings"
+)
+
+// separators are signs between the cells of a table of text.
+var separators = [...]string{"|", "\t", ";", ","}
+
+// ColumnHead gives, in lower case, the name of the column that a value of a table of text stands in: the
+// paragraph's first line has as many signs between columns as the value's own, at least one.
+func ColumnHead(text string, at int) string {
+	const most = 1 << 12
+	least := max(0, at-most)
+	lineAt := func(at int) int { return least + strings.LastIndexByte(text[least:at], '\n') + 1 }
+	line := lineAt(at)
+	from := line
+	for from > least { // line by line up to the paragraph's first
+		before := lineAt(from - 1)
+		if before == from-1 && before > least {
+			break // an empty line
+		}
+		from = before
+	}
+	if line == from {
+		return ""
+	}
+	head, _, _ := strings.Cut(text[from:line], "\n")
+	whole, _, _ := strings.Cut(text[line:min(len(text), at+most)], "\n")
+	for _, sep := range [...]string{",", ";", "\t", "|"} {
+		if n := strings.Count(head, sep); n > 0 && n == strings.Count(whole, sep) {
+			return strings.ToLower(strings.Split(head, sep)[strings.Count(text[line:at], sep)])
+		}
+	}
+	return ""
+}
+
+// SecretColumn tells whether a match names a column of a table of text, or of a statement that inserts rows, with secrets in it.
+func SecretColumn(text string, start, end int) bool { return len(secretCells(text, start, end)) > 0 }
+
+const (
+	mostRows = 1_000
+	mostLine = 1 << 12
+)
+
+// heading is a cell that names a column.
+var heading = regexp.MustCompile("^[\\s\"'`*_]*[\\pL][\\pL _/-]{1,40}[\\s\"'`*_]*$")
+
+// secretCells gives the secrets in the column that a match names.
+func secretCells(text string, start, end int) []Range {
+	if at := inserted(text, start); at > 0 {
+		return secretValues(text, at, start)
+	}
+	begin := start - len(line(text, start))
+	head, _, _ := strings.Cut(text[begin:min(len(text), begin+mostLine)], "\n")
+	for _, sep := range separators {
+		n := strings.Count(head, sep)
+		if n == 0 {
+			continue
+		}
+		column := strings.Count(text[begin:start], sep)
+		if !heading.MatchString(strings.Split(head, sep)[column]) {
+			return nil
+		}
+		return cellsBelow(text, begin+len(head)+1, sep, n, column)
+	}
+	return nil
+}
+
+// cellsBelow gives the secrets in a column of the lines from a place on that have as many separators as the head.
+func cellsBelow(text string, at int, sep string, n, column int) (found []Range) {
+	for row := 0; row < mostRows && at < len(text); row++ {
+		whole, _, _ := strings.Cut(text[at:min(len(text), at+mostLine)], "\n")
+		if strings.Count(whole, sep) != n {
+			break
+		}
+		from := at
+		for range column {
+			from += strings.Index(text[from:], sep) + 1
+		}
+		cell, _, _ := strings.Cut(text[from:at+len(whole)], sep)
+		if r, ok := secretIn(cell, from); ok {
+			found = append(found, r)
+		}
+		at += len(whole) + 1
+	}
+	return found
+}
+
+// secretIn gives the secret of a cell that begins at a place.
+func secretIn(cell string, at int) (Range, bool) {
+	const marks = " \t\r\"'`*_"
+	value := strings.TrimLeft(cell, marks)
+	at += len(cell) - len(value)
+	value = strings.TrimRight(value, marks)
+	ok := !strings.ContainsAny(value, " \t<>") && isPassword(value, false) && strong(value)
+	return Range{at, at + len(value)}, ok
+}
+
+// into begins the columns of a statement that inserts rows.
+var into = regexp.MustCompile(`(?i)\binsert\s+into\s+[\w."\x60\[\]]{1,80}\s*\($`)
+
+// rows begins their values, behind the columns.
+var rows = regexp.MustCompile(`(?i)^[^()]{0,400}\)\s*values\s*`)
+
+// inserted gives where the columns of a statement begin in which a place lies, 0 where it lies in none.
+func inserted(text string, at int) int {
+	least := max(0, at-mostLine/8)
+	open := strings.LastIndexByte(text[least:at], '(') + 1
+	if open == 0 || !into.MatchString(text[least:least+open]) {
+		return 0
+	}
+	return least + open
+}
+
+// secretValues gives the secrets of the rows of a statement whose columns begin at a place, in the column of another place.
+func secretValues(text string, columns, at int) (found []Range) {
+	column := strings.Count(text[columns:at], ",")
+	behind := rows.FindStringIndex(text[at:])
+	if behind == nil {
+		return nil
+	}
+	at += behind[1]
+	for row := 0; row < mostRows && at < len(text) && text[at] == '('; row++ {
+		values, to := tuple(text, at+1)
+		if column < len(values) {
+			v := values[column]
+			if r, ok := secretIn(text[v.From:v.To], v.From); ok {
+				found = append(found, r)
+			}
+		}
+		at = to + len(text[to:]) - len(strings.TrimLeft(text[to:], ", \t\r\n"))
+	}
+	return found
+}
+
+// tuple gives the values between brackets from a place on, and where they end.
+func tuple(text string, at int) (values []Range, end int) {
+	from, quote := at, byte(0)
+	for end = at; end < min(len(text), at+mostLine); end++ {
+		switch c := text[end]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == ',' || c == ')':
+			values = append(values, Range{from, end})
+			from = end + 1
+			if c == ')' {
+				return values, end + 1
+			}
+		}
+	}
+	return values, end
+}
