@@ -22,7 +22,7 @@ var byName = withAnyCase(map[string]Func{
 	"ssn":          SSN,
 	"secret":       Secret,
 
-	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn,
+	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn, "pin": PIN,
 
 	"token": Token, "wallet": Wallet,
 	"email": Email, "ip": IP, "mac": MAC,
@@ -67,7 +67,7 @@ func upper(s string) string {
 var values = map[string]func(text string, start, end int) (from, to int){
 	"luhn": cardValue, "iban": ibanValue, "ip": ipValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
 	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue, "phone_called": phoneValue, "date": dateValue,
-	"password_said": saidValue(passwordHead), "password_given": saidValue(passwordHead), "key_said": saidValue(keyHead), "password_before": valueAtBegin,
+	"password_said": saidValue(passwordHead), "password_given": saidValue(passwordHead), "key_said": saidValue(keyHead), "password_before": valueAtBegin, "pin": pinValue,
 }
 
 // Range is a part of a text, in bytes.

@@ -48,11 +48,28 @@ const (
 var heading = regexp.MustCompile("^[\\s\"'`*_]*[\\pL][\\pL _/-]{1,40}[\\s\"'`*_]*$")
 
 // secretCells gives the secrets in the column that a match names.
-func secretCells(text string, start, end int) []Range {
+func secretCells(text string, start, end int) (found []Range) {
+	least := passwordHead
+	if lower := strings.ToLower(text[start:end]); strings.Contains(lower, "key") || strings.Contains(lower, "token") || strings.Contains(lower, "secret") {
+		least = 16
+	}
+	for _, r := range cells(text, start) {
+		if r.To-r.From >= least {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// cells gives what looks like a secret in the column whose name lies at a place.
+func cells(text string, start int) []Range {
 	if at := inserted(text, start); at > 0 {
 		return secretValues(text, at, start)
 	}
 	begin := start - len(line(text, start))
+	if !startsLine(text, begin) {
+		return nil
+	}
 	head, _, _ := strings.Cut(text[begin:min(len(text), begin+mostLine)], "\n")
 	for _, sep := range separators {
 		n := strings.Count(head, sep)
@@ -67,6 +84,9 @@ func secretCells(text string, start, end int) []Range {
 	}
 	return nil
 }
+
+// startsLine tells whether a line begins at a place: one of which only the end is looked at does not.
+func startsLine(text string, at int) bool { return at == 0 || text[at-1] == '\n' }
 
 // cellsBelow gives the secrets in a column of the lines from a place on that have as many separators as the head.
 func cellsBelow(text string, at int, sep string, n, column int) (found []Range) {

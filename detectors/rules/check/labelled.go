@@ -43,6 +43,7 @@ var code = regexp.MustCompile(strings.Join([]string{
 	`^\$(?:[A-Z_][A-Z0-9_]*|\w*(?i:pass|pwd|secret|token|key)\w*)$`,
 	`^(?:~|\.{0,2})/(?:[a-z0-9_.-]+/)+[a-z0-9_.-]+$`,
 	`^[A-Za-z_]+=\d{1,3}$`,
+	`^(?i:ctrl|control|alt|shift|cmd|command|option|meta|super)[+-]\S*$`,
 	`^[A-Za-z.+-]+@[A-Za-z-]+(?:\.[A-Za-z]{2,})+$`,
 }, "|"))
 

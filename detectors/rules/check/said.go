@@ -43,7 +43,10 @@ func valueAtBegin(text string, start, end int) (from, to int) {
 	match := text[start:end]
 	from = start + len(match) - len(strings.TrimLeft(match, " \t\r\n\"'`*_("))
 	to = min(valueEnd(text, from), end)
-	return from, from + len(trimmed(strings.TrimRight(text[from:to], "*_)")))
+	if name, _, ok := strings.Cut(text[from:to], ":"); ok && strings.HasSuffix(match, "chpasswd") {
+		from += len(name) + 1
+	}
+	return from, from + len(trimmed(strings.TrimRight(text[from:to], "*_)|")))
 }
 
 // valueAtEnd gives the value of whose first characters, head of them, a match ends in.
@@ -89,6 +92,7 @@ var named = regexp.MustCompile(strings.Join([]string{
 	`^\d+[-.,]?\d*[A-Za-z]{1,12}$`,
 	`^[A-Za-z]{1,20}-?\d$`,
 	`^[@#:][\w-]+$`,
+	`^[A-Za-z_:.-]+=$`,
 	`^(?i:sha|utf|base|bcrypt|argon|scrypt|aes|rsa|tls|ssl|oauth|pbkdf|python|http|windows|office|iphone|galaxy|covid|gpt|claude|llama)[-_]?\d.*$`,
 	`^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$`,
 	`^(?:.*://.*|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]{2,}(?::\d+)?)$`,
@@ -131,4 +135,23 @@ func strong(value string) bool {
 // isExample tells what stands for a password in an example.
 func isExample(lower string) bool {
 	return slices.Contains(examples, strings.TrimRight(lower, "0123456789!."))
+}
+
+// PIN tells whether a match ends in a personal number: four or five digits, seven or eight, not six, which are where letters go in India, and
+// no measure, year or number of parts.
+func PIN(text string, start, end int) bool {
+	from, to := pinValue(text, start, end)
+	n := len(strings.TrimLeft(text[from:to], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"))
+	return n != 6 && !chainedBehind(text, end) && !measured.MatchString(text[end:min(len(text), end+16)])
+}
+
+// measured is a unit behind a number.
+var measured = regexp.MustCompile(`^[ \d.,/%-]{0,3}(?i:[mckµ]?m|[mk]?[gvwa]|[mkg]?hz|[mkg]?b|cm|inch(?:es)?|in|feet|ft|rpm|ohms?|bits?|bytes?|pixels?|px|times|pieces|digits|characters|percent|years?|days?|euros?|dollars?|usd|eur)\b`)
+
+func pinValue(text string, start, end int) (from, to int) {
+	from = end
+	for from > start && isAlnum(text[from-1]) {
+		from--
+	}
+	return from, end
 }

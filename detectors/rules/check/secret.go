@@ -9,7 +9,7 @@ import (
 
 // placeholders are parts of values that stand in documentation instead of a secret.
 var placeholders = []string{
-	"your_", "your-", "your.", "yourpass", "yoursecret", "yourkey", "yourtoken", "yourapi", "youruser", "yourname", "yourpw", "yourstrong", "xxxx", "****", "....", "placeholder", "changeme", "redacted", "<", "${", "{{", "$(", "process.env",
+	"your_", "your-", "your.", "yourpass", "yoursecret", "yourkey", "yourtoken", "yourapi", "youruser", "yourname", "yourpw", "yourstrong", "xxxx", "****", "....", "placeholder", "changeme", "redacted", "<", "${", "#{", "{{", "$(", "enc[", "process.env",
 	"os.environ", "os.getenv", "getenv(", "example_", "_here", "-here", "dummy", "insert_", "replace_",
 }
 
