@@ -22,7 +22,7 @@ var byName = withAnyCase(map[string]Func{
 	"ssn":          SSN,
 	"secret":       Secret,
 
-	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn, "pin": PIN,
+	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn, "pin": PIN, "password_quoted": PasswordQuoted, "seed_phrase": SeedPhrase,
 
 	"token": Token, "wallet": Wallet,
 	"email": Email, "ip": IP, "mac": MAC,
@@ -31,7 +31,7 @@ var byName = withAnyCase(map[string]Func{
 	"itin": ITIN, "de_tax_id": DETaxID, "de_id_card": DEIDCard, "de_pension": DEPension, "de_health": DEHealth, "fr_nir": FRNIR, "es_nif": ESNIF,
 	"it_fiscal_code": ITFiscalCode, "nl_bsn": NLBSN, "pl_pesel": PLPESEL, "pl_nip": PLNIP, "pl_id_card": PLIDCard, "be_nrn": BENRN,
 	"se_personnummer": SEPersonnummer, "uk_nino": UKNINO, "uk_nhs": UKNHS, "pt_nif": PTNIF, "fi_hetu": FIHETU,
-	"dk_cpr": DKCPR, "ie_pps": IEPPS, "ch_ahv": CHAHV,
+	"dk_cpr": DKCPR, "ie_pps": IEPPS, "ch_ahv": CHAHV, "br_cpf": BRCPF, "at_svnr": ATSVNR,
 })
 
 // withAnyCase adds <name>_any_case for checks whose rules may ask for the word beside it: whoever types "dni 12345678z" means the number, while
@@ -67,7 +67,7 @@ func upper(s string) string {
 var values = map[string]func(text string, start, end int) (from, to int){
 	"luhn": cardValue, "iban": ibanValue, "ip": ipValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
 	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue, "phone_called": phoneValue, "date": dateValue,
-	"password_said": saidValue(passwordHead), "password_given": saidValue(passwordHead), "key_said": saidValue(keyHead), "password_before": valueAtBegin, "pin": pinValue,
+	"password_said": saidValue(passwordHead), "password_given": saidValue(passwordHead), "key_said": saidValue(keyHead), "password_before": valueAtBegin, "pin": pinValue, "password_quoted": quotedValue, "seed_phrase": seedValue,
 }
 
 // Range is a part of a text, in bytes.

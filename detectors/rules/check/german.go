@@ -118,3 +118,14 @@ func contains(set string, c byte) bool {
 	}
 	return false
 }
+
+// ATSVNR tells whether the match is an Austrian social insurance number: three digits, a check digit modulo 11 over the others, and the date of
+// birth, of which the month may be 13 and more where a day has no numbers left.
+func ATSVNR(text string, start, end int) bool {
+	ds := whole(text, start, end, 10)
+	if ds == nil || ds[0] == 0 {
+		return false
+	}
+	date, month := number(ds[4:6]), number(ds[6:8])
+	return date >= 1 && date <= 31 && month >= 1 && month <= 15 && weighted(ds, 3, 7, 9, 0, 5, 8, 4, 2, 1, 6)%11 == int(ds[3])
+}

@@ -43,6 +43,8 @@ var code = regexp.MustCompile(strings.Join([]string{
 	`^\$(?:[A-Z_][A-Z0-9_]*|\w*(?i:pass|pwd|secret|token|key)\w*)$`,
 	`^(?:~|\.{0,2})/(?:[a-z0-9_.-]+/)+[a-z0-9_.-]+$`,
 	`^[A-Za-z_]+=\d{1,3}$`,
+	`^[A-Z][A-Z0-9]*_[A-Z0-9_]*=`,
+	`^\$_?[A-Za-z]+\[`,
 	`^(?i:ctrl|control|alt|shift|cmd|command|option|meta|super)[+-]\S*$`,
 	`^[A-Za-z.+-]+@[A-Za-z-]+(?:\.[A-Za-z]{2,})+$`,
 }, "|"))
@@ -74,7 +76,7 @@ func labelled(text string, start, end int) (from, to int, quoted bool) {
 		}
 	}
 	to = valueEnd(text, from)
-	if strings.HasPrefix(strings.ToLower(text[start:end]), "authorization") {
+	if strings.HasPrefix(strings.ToLower(text[start:end]), "auth") {
 		to = min(to, runOf(text, from, base64std+".~"))
 	}
 	return from, from + len(trimmed(text[from:to])), false
@@ -108,7 +110,7 @@ func valueAt(match string) int {
 		return strings.LastIndexAny(match, " \t\r\n") + 1
 	case isOption(match):
 		return strings.IndexByte(match, ':') + 1
-	case strings.HasPrefix(lower, "authorization"):
+	case strings.HasPrefix(lower, "auth"):
 		return strings.LastIndexAny(match, " \t\r\n") + 1
 	}
 	if at := assigned.FindStringIndex(match); at != nil {

@@ -100,3 +100,21 @@ func ITFiscalCode(text string, start, end int) bool {
 }
 
 const omocodia = "LMNPQRSTUV"
+
+// BRCPF tells whether the match is a Brazilian CPF: nine digits and two check digits modulo 11.
+func BRCPF(text string, start, end int) bool {
+	ds := whole(text, start, end, 11)
+	if ds == nil {
+		return false
+	}
+	for n := 9; n < 11; n++ {
+		sum := 0
+		for i := range n {
+			sum += (n + 1 - i) * int(ds[i])
+		}
+		if sum*10%11%10 != int(ds[n]) {
+			return false
+		}
+	}
+	return true
+}

@@ -29,9 +29,46 @@ func PasswordGiven(text string, start, end int) bool {
 	from, to, quoted := valueAtEnd(text, start, end, passwordHead)
 	value := text[from:to]
 	lower := strings.ToLower(value)
+	if strings.Contains(lower, "passw") || strings.Contains(lower, "_pwd") { // its name
+		return false
+	}
 	return len(value) >= passwordHead && !isPlaceholder(lower) && !isReference(lower) && !isExample(lower) && (quoted || !code.MatchString(value)) &&
 		strings.IndexByte("$%{[<-/\\", value[0]) < 0 && strings.ContainsAny(lower, "abcdefghijklmnopqrstuvwxyz")
 }
+
+// PasswordQuoted is PasswordSaid for a value in quotation marks, in a program, where it must not look like a word. Of the arguments of a call that
+// follow each other it is the first one that is a password.
+func PasswordQuoted(text string, start, end int) bool {
+	from, to := quotedValue(text, start, end)
+	return from < to
+}
+
+func quotedValue(text string, start, end int) (from, to int) {
+	const most = 3 // arguments
+	from, to, quoted := valueAtEnd(text, start, end, passwordHead)
+	for range most {
+		value := text[from:to]
+		if quoted && isPassword(value, true) && !isExample(strings.ToLower(value)) && !strings.ContainsAny(value, " \t") && !charset.MatchString(value) && !strings.Contains(value, "://") {
+			return from, to
+		}
+		next := argument.FindString(text[to:min(len(text), to+most*passwordHead)])
+		if next == "" {
+			break
+		}
+		from = to + len(next)
+		to = closing(text, from, text[from-1])
+		if to < from {
+			break
+		}
+	}
+	return start, start
+}
+
+// argument is what stands between two arguments in quotation marks.
+var argument = regexp.MustCompile(`^["']\s*,\s*["']`)
+
+// charset is a name of a method or of a set of characters, a host, a file, a number of a version.
+var charset = regexp.MustCompile(`^(?i:utf|latin|iso|sha|md|aes|rsa|hmac|base|bcrypt|argon|cp|gpt|v)[-_]?\d[\w.-]*$|^[a-z][a-z0-9_-]*(?:\.[a-z0-9_-]+)*\.[a-z]{2,}(?::\d+)?$|^\d+(?:[.:-]\d+)+$|^[A-Z]+_[A-Z0-9_]*$`)
 
 // PasswordBefore tells whether a match begins with a password: "… is the password".
 func PasswordBefore(text string, start, end int) bool {
@@ -43,10 +80,11 @@ func valueAtBegin(text string, start, end int) (from, to int) {
 	match := text[start:end]
 	from = start + len(match) - len(strings.TrimLeft(match, " \t\r\n\"'`*_("))
 	to = min(valueEnd(text, from), end)
-	if name, _, ok := strings.Cut(text[from:to], ":"); ok && strings.HasSuffix(match, "chpasswd") {
+	if name, _, ok := strings.Cut(text[from:to], ":"); ok && (strings.HasSuffix(match, "chpasswd") || strings.HasSuffix(match, "@tcp(")) {
 		from += len(name) + 1
 	}
-	return from, from + len(trimmed(strings.TrimRight(text[from:to], "*_)|")))
+	value, _, _ := strings.Cut(text[from:to], "@tcp(")
+	return from, from + len(trimmed(strings.TrimRight(value, "*_)|")))
 }
 
 // valueAtEnd gives the value of whose first characters, head of them, a match ends in.
@@ -90,7 +128,8 @@ var named = regexp.MustCompile(strings.Join([]string{
 	`^[A-Z]{1,12}[-_/. ]?\d+[a-z]?$`,
 	`^(?i:[a-z]+[-_]?)?[vV]?\d+(?:[.:/_-]\d+)+[a-z]{0,8}\d{0,2}$`,
 	`^\d+[-.,]?\d*[A-Za-z]{1,12}$`,
-	`^[A-Za-z]{1,20}-?\d$`,
+	`^[A-Z]?[a-z]{1,12}-?\d$|^[A-Z]+-?\d$`,
+	`^\d{2,5}/[\w/.-]*$`,
 	`^[@#:][\w-]+$`,
 	`^[A-Za-z_:.-]+=$`,
 	`^(?i:sha|utf|base|bcrypt|argon|scrypt|aes|rsa|tls|ssl|oauth|pbkdf|python|http|windows|office|iphone|galaxy|covid|gpt|claude|llama)[-_]?\d.*$`,
@@ -137,12 +176,14 @@ func isExample(lower string) bool {
 	return slices.Contains(examples, strings.TrimRight(lower, "0123456789!."))
 }
 
-// PIN tells whether a match ends in a personal number: four or five digits, seven or eight, not six, which are where letters go in India, and
-// no measure, year or number of parts.
+// PIN tells whether a match ends in a personal number, and in no measure, number of parts, or six digits beside "PIN code" alone, which are where
+// letters go in India.
 func PIN(text string, start, end int) bool {
 	from, to := pinValue(text, start, end)
 	n := len(strings.TrimLeft(text[from:to], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"))
-	return n != 6 && !chainedBehind(text, end) && !measured.MatchString(text[end:min(len(text), end+16)])
+	match := strings.ToLower(text[start:from])
+	postal := n == 6 && strings.HasPrefix(match, "pin") && strings.Trim(match, "picodenumr :=-#") == ""
+	return !postal && !chainedBehind(text, end) && !measured.MatchString(text[end:min(len(text), end+16)])
 }
 
 // measured is a unit behind a number.
@@ -155,3 +196,32 @@ func pinValue(text string, start, end int) (from, to int) {
 	}
 	return from, end
 }
+
+// SeedPhrase tells whether a match ends in the first words of those that a wallet is restored from: twelve to twenty-four, of three to eight
+// letters each (BIP 39), none of them one that sentences are made of.
+func SeedPhrase(text string, start, end int) bool {
+	from, to := seedValue(text, start, end)
+	words := seedWord.FindAllString(text[from:to], -1)
+	return len(words) >= 12 && len(words) <= 24 && !slices.ContainsFunc(words, func(w string) bool { return slices.Contains(sentenceWords, w) })
+}
+
+var (
+	seedWord  = regexp.MustCompile(`[a-z]{3,8}`)
+	seedWords = regexp.MustCompile(`^(?:(?:\d{1,2}[.):]?\s?)?[a-z]{3,8}[,;]?\s{0,2}){12,25}`)
+	// None of these is on the list of BIP 39.
+	sentenceWords = []string{"the", "and", "for", "with", "your", "are", "not", "but", "was", "has", "have", "had", "from", "they", "which", "should", "never", "them", "these", "those", "their", "our", "his", "her",
+		"who", "when", "where", "into", "its", "may", "might", "would", "could", "been", "being", "were", "also", "any"}
+)
+
+// seedValue gives the words: from the last sign that leads to them.
+func seedValue(text string, start, end int) (from, to int) {
+	at := seedLead.FindStringIndex(text[start:end])
+	if at == nil {
+		return start, start
+	}
+	from = start + at[1]
+	found := seedWords.FindString(text[from:min(len(text), from+400)])
+	return from, from + len(strings.TrimRight(found, " \t\r\n,;"))
+}
+
+var seedLead = regexp.MustCompile("(?i)^.{4,}?(?:[:=\"'`]|\\b(?:is|are|ist|lautet|sind))[\\s:\"'`]*")

@@ -9,7 +9,7 @@ import (
 
 // placeholders are parts of values that stand in documentation instead of a secret.
 var placeholders = []string{
-	"your_", "your-", "your.", "yourpass", "yoursecret", "yourkey", "yourtoken", "yourapi", "youruser", "yourname", "yourpw", "yourstrong", "xxxx", "****", "....", "placeholder", "changeme", "redacted", "<", "${", "#{", "{{", "$(", "enc[", "process.env",
+	"your_", "your-", "your.", "yourpass", "yoursecret", "yourkey", "yourtoken", "yourapi", "youruser", "yourname", "yourpw", "yourstrong", "xxxx", "***", "....", "placeholder", "changeme", "redacted", "<", "${", "#{", "{{", "$(", "enc[", "process.env",
 	"os.environ", "os.getenv", "getenv(", "example_", "_here", "-here", "dummy", "insert_", "replace_",
 }
 
@@ -26,7 +26,7 @@ var tokens = []string{
 func Secret(text string, start, end int) bool {
 	match := text[start:end]
 	if strings.HasPrefix(match, blockBegin) {
-		return true
+		return end == len(text) || strings.IndexByte("\"'`”,", text[end]) < 0 // where only the line is spoken of
 	}
 	lower := strings.ToLower(match)
 	for _, t := range tokens {
