@@ -80,6 +80,9 @@ func cells(text string, start int) []Range {
 		if !heading.MatchString(strings.Split(head, sep)[column]) {
 			return nil
 		}
+		if above := line(text, max(0, begin-1)); begin > 0 && strings.Count(above, sep) == n { // no head of a table, but an item of a list
+			return nil
+		}
 		return cellsBelow(text, begin+len(head)+1, sep, n, column)
 	}
 	return nil

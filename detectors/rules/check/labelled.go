@@ -36,7 +36,7 @@ var assigned = regexp.MustCompile("(?i)^has[łl]o\\s+to:?\\s+|^salasana\\s+on:?\
 
 // code is what reads a secret or speaks of one: a call, a member, words in one, a variable, a file, a setting, a mailbox.
 var code = regexp.MustCompile(strings.Join([]string{
-	`^[A-Za-z_.]+\d*\(`,
+	`^[A-Za-z_][\w.]*\(`,
 	`^(?:req|request|self|this|config|ctx|process|app|settings|os|env|args|opts|options|params|data|form|body|event|state|props)(?:\.[A-Za-z_]\w*)+$`,
 	`^[A-Za-z_]\w{0,23}(?:\.[A-Za-z_]\w{0,23})*\.\w*(?i:pass|pwd|secret|token|key|cred)\w{0,16}$`,
 	`^[a-z]+(?:_[a-z]+\d{0,2}|_v?\d{1,2}){3,}$`,

@@ -16,12 +16,20 @@ const passwordHead, keyHead = 6, 12
 func PasswordSaid(text string, start, end int) bool { return saidAtEnd(text, start, end, passwordHead) }
 
 // KeySaid is PasswordSaid for a key, and its first twelve characters.
-func KeySaid(text string, start, end int) bool { return saidAtEnd(text, start, end, keyHead) }
+func KeySaid(text string, start, end int) bool {
+	from, to, _ := valueAtEnd(text, start, end, keyHead)
+	lower := strings.ToLower(text[from:to])
+	ofWords := slices.ContainsFunc([]string{"token", "secret", "key", "password", "example"}, func(w string) bool { return strings.Contains(lower, w) })
+	return !ofWords && (start == 0 || text[start-1] != ':') && saidAtEnd(text, start, end, keyHead)
+}
 
 func saidAtEnd(text string, start, end, head int) bool {
 	from, to, quoted := valueAtEnd(text, start, end, head)
-	return to-from >= head && isPassword(text[from:to], quoted) && strong(text[from:to])
+	return to-from >= head && isPassword(text[from:to], quoted) && strong(text[from:to]) && !userinfo.MatchString(text[start:end])
 }
+
+// userinfo is a user and a password in an address; what stands behind them is a port.
+var userinfo = regexp.MustCompile(`^[\w.-]+:[^\s/]+@`)
 
 // PasswordGiven tells whether a match that ends with the first six characters of a value ends in a password: of what a command or a statement
 // takes for one, were it a word.
@@ -48,7 +56,7 @@ func quotedValue(text string, start, end int) (from, to int) {
 	from, to, quoted := valueAtEnd(text, start, end, passwordHead)
 	for range most {
 		value := text[from:to]
-		if quoted && isPassword(value, true) && !isExample(strings.ToLower(value)) && !strings.ContainsAny(value, " \t") && !charset.MatchString(value) && !strings.Contains(value, "://") {
+		if quoted && isPassword(value, true) && !isExample(strings.ToLower(value)) && !strings.ContainsAny(value, " \t") && !charset.MatchString(value) && !strings.Contains(value, "://") && value[0] != '\\' && !strings.HasSuffix(value, "@") {
 			return from, to
 		}
 		next := argument.FindString(text[to:min(len(text), to+most*passwordHead)])
@@ -132,6 +140,13 @@ var named = regexp.MustCompile(strings.Join([]string{
 	`^\d{2,5}/[\w/.-]*$`,
 	`^[@#:][\w-]+$`,
 	`^[A-Za-z_:.-]+=$`,
+	// Of code.
+	`^(?:u?int|float|complex|varchar|char|vec|mat|x)\d{1,3}\w*$`,
+	`^[$@+*{\\]*[\w.>-]+\[.*$|^\$[A-Z_]{2,}.*$|^[+*{\\].*[.\\].*$|^\$\w+::.*$`,
+	`^[\w./-]*\??\w+=\w*(?:[,&]\w+=\w*)*$|^[A-Z_]+=.*$`,
+	`^0x[0-9a-fA-F]+$|^[0-9a-f]{0,4}(?::[0-9a-f]{0,4})+$|^\d+(?:\.\d+)+\\.*$`,
+	`^.*@[0-9a-f]{7,40}$|^//.*$|^.*[^,]*,[^,]*,.*$`,
+	`^[^/]*/[^/]*/.*$`,
 	`^(?i:sha|utf|base|bcrypt|argon|scrypt|aes|rsa|tls|ssl|oauth|pbkdf|python|http|windows|office|iphone|galaxy|covid|gpt|claude|llama)[-_]?\d.*$`,
 	`^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$`,
 	`^(?:.*://.*|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.[a-z]{2,}(?::\d+)?)$`,
