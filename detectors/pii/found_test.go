@@ -229,3 +229,49 @@ func TestFurtherForms(t *testing.T) {
 		{"携帯 090-4829-1736", "携帯 [PHONE]"},
 	}.test(t)
 }
+
+// Passwords and keys as people say them, as commands and statements take them, as tables and programs hold them.
+func TestPasswordsInOtherWords(t *testing.T) {
+	for _, text := range []string{
+		"I reset the password for the print server to §Kelp.Harbor19§ last night.", "Das Passwort vom Gästezugang wurde auf §Ahorn_Tal88§ geändert", "La contraseña del router es ahora §Farola!27§.",
+		"§Kelp.Harbor19§ is my bank password", `Is "§greyHeron_1988§" a good password?`, "password (§Kelp-Harbor-19§)", "my Spotify pass is §GreyHeron88§", "pw §h3ron-harbor§ if you need it",
+		"The credentials are ana.k / §Kelp.Harbor19§", "user: ops and §Kelp.Harbor19§", "Log in with §Kelp.Harbor19§ please", "Password for the VPN (until Monday): §Kelp.Harbor19§",
+		"mysql -h db -u root -p§Kelp.Harbor19§ shop", "sshpass -p '§Kelp.Harbor19§' ssh ops@db", "docker login registry.acme.io -u ci -p §Kelp.Harbor19§", "echo '§Kelp.Harbor19§' | sudo -S reboot", "echo ops:§Kelp.Harbor19§ | chpasswd",
+		"smbclient //fs/home -U ops%§Kelp.Harbor19§ -c ls", "CREATE USER ops IDENTIFIED BY '§sunflower§';", "ALTER ROLE ops WITH LOGIN PASSWORD '§sunflower§';",
+		"| Password | §Kelp.Harbor19§ |", "| user | password |\n|---|---|\n| ops | §Kelp.Harbor19§ |\n| ana | §greyHeron_1988§ |", "name;password;role\nops;§Kelp.Harbor19§;admin\nana;§greyHeron_1988§;user",
+		"INSERT INTO users (name, password, role) VALUES ('ops', '§Kelp.Harbor19§', 'admin'), ('ana', '§greyHeron_1988§', 'user');",
+		`db.setPassword("§Kelp.Harbor19§");`, `mysqli("localhost", "ops", "§Kelp.Harbor19§", "shop")`, `const DB_PASSWORD: &str = "§Kelp.Harbor19§";`, `requests.get(u, auth=("ops", "§Kelp.Harbor19§"))`,
+		"machine api.acme.io login ops password §Kelp.Harbor19§", "db1.acme.io:5432:shop:ops:§Kelp.Harbor19§", "requirepass §Kelp.Harbor19§", "--token §q8Zt3vLm2XkP9rWd7sBn§",
+		"We rotated the API key to §q8Zt3vLm2XkP9rWd7sBn§ today", "| API key | §q8Zt3vLm2XkP9rWd7sBn§ |", "Cookie: PHPSESSID=§q8zt3vlm2xkp9rwd7sbn4§; lang=de",
+		"The PIN of the card is §4821§.", "Der Türcode ist §20561§.", "Your verification code is §804271§.", "seed phrase: §orbit velvet cradle dune hammer spice lunar fetch mango ridge tunnel wolf§",
+	} {
+		plain := strings.ReplaceAll(text, "§", "")
+		want := ""
+		for i, part := range strings.Split(text, "§") {
+			if i%2 == 1 {
+				part = "[CREDENTIAL]"
+			}
+			want += part
+		}
+		if got := pii.Mask(plain, audit.Output, find(t, plain)); got != want {
+			t.Errorf("%q becomes %q", plain, got)
+		}
+	}
+}
+
+// Beside the words for a password stand methods, versions, types, fields, units and code, too.
+func TestNoPasswordsInOtherWords(t *testing.T) {
+	for _, text := range []string{
+		"Change the password hash to argon2id or bcrypt12.", "The password policy was raised to v2.1.0-beta.", "Use a password to sign in on your iPhone-15.", "Set the password to something with 12 characters.",
+		"| password | varchar(255) | not null |", "| Password | required, min. 8 |", "name,password\nstring,required", "password *uint16, domain *uint16", `Password string ` + "`json:\"password,omitempty\" db:\"password2\"`",
+		"docker run -p 8080:80 nginx:1.25", "mysql -u root -p shop < dump.sql", "mysql -u root -p$MYSQL_PASSWORD1 shop", "mkdir -p /srv/app2", "docker login -u ci --password-stdin", "echo $PASSWORD1 | docker login --password-stdin",
+		"CREATE USER ops IDENTIFIED BY 'your_password_1';", "INSERT INTO users (name, password) VALUES (?, ?);", `connect("localhost", "utf8mb4")`, `auth=("user", "password")`,
+		"psk := tls13.ExpandLabel(suite.hash.New)", "var list = []string{\n\t\"encodepassword\",\n\t\"encodesql92\",\n}", "GET /login HTTP/1.1", "Boarding pass AB1234, gate B22", "The mountain pass at 2,300m is closed.",
+		"Connect it to pin 1284 of the board.", "PIN code: 560034", "The recovery phrase is the only way that your wallet can ever come back when the device is lost.",
+		"The access token is refreshed after 15 minutes.", "arn:aws:secretsmanager:us-east-1:123456789012:secret:SecretName-6RandomCharacters", "Pressing pass: Ctrl+P opens it.", "sed 's/password=.*/password=***/' app.log",
+	} {
+		if fs := find(t, text); len(fs) > 0 {
+			t.Errorf("%q: %v", text, entities(fs))
+		}
+	}
+}

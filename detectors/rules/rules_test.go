@@ -82,7 +82,7 @@ func TestLoadFaults(t *testing.T) {
 		{"unknown safety category", edit("ground: sex", "category: fire"), []string{`category: "fire" is not one of`}},
 		{"several at once", edit("HIGH", "SEVERE", "{people} ", "{folk} ", "'\\bsaid\\b'", "'('", "    match", "    check: sum\n    confidence: 2\n    match"), []string{
 			`one.yaml:sex.claims:severity: "SEVERE" is not one of`, "one.yaml:sex.claims:patterns[0]: there is no list {folk}",
-			"one.yaml:sex.claims:unless[0]: ", `one.yaml:sex.claims:check: "sum" is not one of be_nrn, `, "confidence: must lie in (0, 1]",
+			"one.yaml:sex.claims:unless[0]: ", `one.yaml:sex.claims:check: "sum" is not one of at_svnr, be_nrn, `, "confidence: must lie in (0, 1]",
 		}},
 		{"bad pattern", edit(`lead\b`, `lead\b(`), []string{"one.yaml:sex.claims:patterns[0]: error parsing regexp"}},
 		{"look-ahead", edit(`lead\b`, `lead(?=x)`), []string{"sex.claims:patterns[0]: error parsing regexp"}},

@@ -110,6 +110,8 @@ func valueAt(match string) int {
 		return strings.LastIndexAny(match, " \t\r\n") + 1
 	case isOption(match):
 		return strings.IndexByte(match, ':') + 1
+	case strings.Contains(lower, "cookie") || strings.HasPrefix(lower, "otpauth:"): // name=value, whose first characters end the match
+		return strings.LastIndexByte(strings.TrimRight(match, "="), '=') + 1
 	case strings.HasPrefix(lower, "auth"):
 		return strings.LastIndexAny(match, " \t\r\n") + 1
 	}

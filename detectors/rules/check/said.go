@@ -134,7 +134,7 @@ func saidValue(head int) func(text string, start, end int) (from, to int) {
 // named is what has letters, digits and signs, too, and is no secret: a version, a date, a method, a product, a unit, a mailbox, an address.
 var named = regexp.MustCompile(strings.Join([]string{
 	`^[A-Z]{1,12}[-_/. ]?\d+[a-z]?$`,
-	`^(?i:[a-z]+[-_]?)?[vV]?\d+(?:[.:/_-]\d+)+[a-z]{0,8}\d{0,2}$`,
+	`^(?i:[a-z]+[-_]?)?[vV]?\d+(?:[.:/_-]\d+)+[-.a-z]{0,10}\d{0,2}$`,
 	`^\d+[-.,]?\d*[A-Za-z]{1,12}$`,
 	`^[A-Z]?[a-z]{1,12}-?\d$|^[A-Z]+-?\d$`,
 	`^\d{2,5}/[\w/.-]*$`,
