@@ -15,7 +15,7 @@ var vendorTokens = []struct{ prefix, alphabet string }{
 	{"tskey-", base64url}, {"sntrys_", base64std}, {"nvapi-", base64url}, {"pplx-", alnum}, {"xapp-", base64url}, {"EAACEdEose0cBA", alnum},
 	{"xoxe", base64url + "."}, {"tvly-", base64url}, {"lsv2_pt_", base64url}, {"lsv2_st_", base64url}, {"pcsk_", base64url}, {"dp.pt.", base64url}, {"pscale_pw_", base64url},
 	{"pscale_tkn_", base64url}, {"NRAK-", upperDigits}, {"HRKU-", base64url}, {"EAAG", alnum}, {"rubygems_", lowerHex},
-	{"M", base64url + "."}, {"N", base64url + "."}, {"O", base64url + "."}, {"sqa_", lowerHex}, {"sqp_", lowerHex}, {"squ_", lowerHex}, {"pk.eyJ", base64url + "."}, {"sk.eyJ", base64url + "."},
+	{"sqa_", lowerHex}, {"sqp_", lowerHex}, {"squ_", lowerHex}, {"pk.eyJ", base64url + "."}, {"sk.eyJ", base64url + "."},
 	{"https://hooks.slack.com/services/", base64std}, {"https://discord.com/api/webhooks/", base64url + "/"}, {"https://discordapp.com/api/webhooks/", base64url + "/"},
 }
 
