@@ -75,7 +75,9 @@ func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 			return none, err
 		}
 		var notes string
-		tag, notes = r.over(before)
+		if tag, notes = r.over(before); twice(before, tag, notes, w.Now()) {
+			return none, nil
+		}
 		f = fact(by, it, w.now(before.At)) // after everybody's, for the newest of all shows
 		f.Texts = []clickhouse.FactText{{Kind: clickhouse.KindReviewNote, Text: notes}}
 		return none, stored(ctx, func(ctx context.Context) error { return w.Rows.Review(ctx, f, tag.Decision, tag.Tags) })
@@ -91,8 +93,19 @@ func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 			}
 		}
 	})
-	w.publishOpinion(ctx, kindReview, it, f.ID)
+	if f.ID != (audit.ID{}) {
+		w.publishOpinion(ctx, kindReview, it, f.ID)
+	}
 	return now.item, nil
+}
+
+// pressing is how long the same review of the same person, with nobody's between, is a button that was pressed twice.
+const pressing = 10 * time.Second
+
+// twice tells whether a person says again what it said a moment ago.
+func twice(before store.Reviewed, tag Tag, notes string, now time.Time) bool {
+	l := before.Last
+	return l != nil && l.At.Equal(before.At) && now.Sub(l.At) < pressing && l.Decision == tag.Decision && slices.Equal(l.Tags, tag.Tags) && before.Notes == notes
 }
 
 // over is what the person says now, given what it said before.

@@ -73,6 +73,37 @@ func TestReviews(t *testing.T) {
 	}
 }
 
+// A button that is pressed twice stores one review; said again later, or after another person's, it counts anew.
+func TestReviewsAreStoredOnce(t *testing.T) {
+	f := newFixture(t)
+	id := f.events(1)[0]
+	for _, step := range []struct {
+		by     string
+		later  time.Duration
+		r      Review
+		stored int
+	}{
+		{"ann", 0, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation")}, 1},
+		{"ann", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation")}, 1},
+		{"ann", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation of hers")}, 2},
+		{"bob", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Decision: Confirmed})}, 3},
+		{"ann", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation of hers")}, 4},
+		{"ann", time.Second, Review{}, 5},
+		{"ann", time.Second, Review{}, 5},
+		{"ann", time.Minute, Review{}, 6},
+	} {
+		at := f.w.Now().Add(step.later)
+		f.w.Now = func() time.Time { return at }
+		if _, err := f.w.Review(t.Context(), who(step.by), id, step.r); err != nil {
+			t.Fatal(err)
+		}
+		if n := f.count("SELECT count() FROM {{db}}.reviews FINAL"); n != uint64(step.stored) || len(f.paper.opinions) != step.stored {
+			t.Errorf("%d facts and %d messages, want %d", n, len(f.paper.opinions), step.stored)
+		}
+	}
+	f.checked()
+}
+
 func TestFaultsOfAReview(t *testing.T) {
 	f := newFixture(t)
 	id := f.events(1)[0]
