@@ -40,8 +40,9 @@ func ColumnHead(text string, at int) string {
 func SecretColumn(text string, start, end int) bool { return len(secretCells(text, start, end)) > 0 }
 
 const (
-	mostRows = 1_000
-	mostLine = 1 << 12
+	mostRows    = 500
+	mostColumns = 64
+	mostLine    = 1 << 12
 )
 
 // heading is a cell that names a column.
@@ -73,7 +74,7 @@ func cells(text string, start int) []Range {
 	head, _, _ := strings.Cut(text[begin:min(len(text), begin+mostLine)], "\n")
 	for _, sep := range separators {
 		n := strings.Count(head, sep)
-		if n == 0 {
+		if n == 0 || n >= mostColumns {
 			continue
 		}
 		column := strings.Count(text[begin:start], sep)
