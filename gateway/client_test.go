@@ -193,7 +193,7 @@ func TestResponsesInput(t *testing.T) {
 		t.Errorf("background: %d %s", got.status, got.body)
 	}
 	s.do(PathResponses, `{"model":"gpt-x","input":[{"role":"user","content":[{"type":"input_text","text":"hi"},{"type":"input_image","image_url":"data:`+strings.Repeat("x", 2000)+`"}]},{"type":"function_call","name":"find","arguments":"{}","call_id":"c"},{"type":"function_call_output","call_id":"c","output":"found"},{"type":"reasoning","id":"r"}]}`)
-	want := `[map[content:[map[text:hi type:input_text] map[bytes:2042 type:input_image (left out)]] role:user] map[content:find {} role:assistant] map[content:found role:tool tool_call_id:c] map[content:<nil> role:reasoning]]`
+	want := `[map[content:[map[text:hi type:input_text] map[bytes:2042 type:input_image (left out)]] role:user] map[content:<nil> role:assistant tool_calls:[map[function:map[arguments:{} name:find] id:c type:function]]] map[content:found role:tool tool_call_id:c] map[content:<nil> role:reasoning]]`
 	if got := fmt.Sprint(s.event()["messages"]); got != want {
 		t.Errorf("messages %s\nwant %s", got, want)
 	}

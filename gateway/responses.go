@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -83,9 +84,11 @@ func inputItem(item []byte, fields map[string][]byte, at string) (call.Message, 
 		return message(fields, at+".content")
 	case strings.HasSuffix(kind, "_call_output"):
 		return message(map[string][]byte{"role": []byte(`"tool"`), "content": fields["output"], "tool_call_id": fields["call_id"]}, at+".output")
-	case kind == "function_call":
-		said := gjson.ParseBytes(fields["name"]).String() + " " + gjson.ParseBytes(fields["arguments"]).String()
-		return call.Text("assistant", said), nil
+	case kind == "function_call": // what the model asked for was judged when it did, as a message's calls were
+		return call.Message{Role: "assistant", Content: json.RawMessage(`null`), Calls: encode([]any{map[string]any{
+			"type": "function", "id": clip(gjson.ParseBytes(fields["call_id"]).Str),
+			"function": map[string]string{"name": gjson.ParseBytes(fields["name"]).String(), "arguments": gjson.ParseBytes(fields["arguments"]).String()},
+		}})}, nil
 	case kind != "" && kind != "message" && kind != "mcp_list_tools": // thoughts and calls of before
 		if s := strangely(gjson.ParseBytes(item)); s != "" {
 			return call.Text(kind, s), nil
