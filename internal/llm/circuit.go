@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 )
@@ -19,9 +20,9 @@ const (
 // a doubt; a question of ours, the ping, decides. Others are asked for meanwhile. An open circuit is closed by a ping again, or by any
 // answer that was still under way.
 type circuits struct {
-	failures int           // in a row that raise a doubt
-	wait     time.Duration // for which a circuit is open
-	ping     func(ctx context.Context, model string) (alive bool)
+	failures int                                                  // in a row that raise a doubt
+	wait     time.Duration                                        // for which a circuit is open
+	ping     func(ctx context.Context, model string) (away error) // nil: it answers
 	told     func(model, state string)
 
 	mu      sync.Mutex
@@ -33,6 +34,7 @@ type circuits struct {
 type circuit struct {
 	failed int                // in a row
 	until  time.Time          // when it is open: before that nobody is asked
+	away   error              // when it is open: how the server failed
 	ping   chan struct{}      // closed when the ping under way has ended; nil where there is none
 	stop   context.CancelFunc // of the ping
 }
@@ -47,8 +49,8 @@ func (c *circuits) admit(ctx context.Context, model string) error {
 		return nil
 	}
 	if time.Now().Before(x.until) || x.ping != nil {
-		c.mu.Unlock()
-		return errOpen
+		defer c.mu.Unlock()
+		return x.open()
 	}
 	c.told(model, "half-open")
 	over := c.startPing(ctx, model, x)
@@ -61,10 +63,13 @@ func (c *circuits) admit(ctx context.Context, model string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of[model] == x {
-		return errOpen
+		return x.open()
 	}
 	return nil
 }
+
+// open is the error of whoever is not asked. The cause is told and not wrapped: it was ours, under another deadline.
+func (x *circuit) open() error { return fmt.Errorf("%w, at last with: %v", errOpen, x.away) }
 
 // answered says that a model's server is there.
 func (c *circuits) answered(model string) {
@@ -135,16 +140,16 @@ func (c *circuits) startPing(ctx context.Context, model string, x *circuit) (ove
 	c.pinging.Go(func() {
 		defer close(over)
 		defer x.stop()
-		alive := c.ping(ctx, model)
+		away := c.ping(ctx, model)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		x.ping, x.failed = nil, 0
 		switch {
 		case c.of[model] != x, errors.Is(ctx.Err(), context.Canceled): // somebody was answered meanwhile, or this is the end
-		case alive:
+		case away == nil:
 			c.forget(model)
 		default:
-			x.until = time.Now().Add(c.wait)
+			x.until, x.away = time.Now().Add(c.wait), away
 			c.told(model, "open")
 		}
 	})

@@ -66,7 +66,7 @@ func TestCircuit(t *testing.T) {
 		}
 		next(7) // refusals of a request say that the server lives
 		_, err := w.ask(t.Context())
-		if got, want := told(nil, err), "unavailable, later 10s: llm: the circuit is open: the server failed too often in a row"; got != want {
+		if got, want := told(nil, err), "unavailable, later 10s: llm: the circuit is open: the server failed too often in a row, at last with: HTTP 500"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 		if n := len(w.server.Asked()) - w.pings(); n != 7 || w.pings() != 1 {
@@ -90,6 +90,31 @@ func TestCircuit(t *testing.T) {
 			t.Errorf("spent %+v", s)
 		}
 	})
+}
+
+// Who finds a circuit open is told how the server failed when we asked it ourselves, whichever way that was.
+func TestAnOpenCircuitTellsWhy(t *testing.T) {
+	for _, tc := range []struct {
+		name, want string
+		reply      llmtest.Reply
+	}{
+		{"an empty account", "HTTP 429 (insufficient_quota)", llmtest.FailCode(429, "insufficient_quota")},
+		{"a proxy's page", "an answer of an unexpected form; is judge.base_url an OpenAI-compatible server?", llmtest.Body("text/html", "<html>"+canary+"</html>")},
+		{"silence", "no answer within the timeout", llmtest.Hang()},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := config()
+			c.Retries, c.BreakerFailures = 0, 1
+			before(t, c, always(tc.reply), always(llmtest.Fail(500)), func(t *testing.T, w *world) {
+				_, _ = w.ask(t.Context())
+				_, err := w.ask(t.Context())
+				safe(t, err)
+				if want := "llm: the circuit is open: the server failed too often in a row, at last with: " + tc.want; err == nil || err.Error() != want {
+					t.Errorf("got %v, want %s", err, want)
+				}
+			})
+		})
+	}
 }
 
 // What one tenant asks keeps no other from being answered, as long as the server answers harmless questions.
@@ -164,7 +189,7 @@ func TestCircuitsAreOfModels(t *testing.T) {
 	before(t, c, other, other, func(t *testing.T, w *world) {
 		q := question()
 		q.Model = "other"
-		for _, want := range []string{"unavailable: llm: HTTP 500", "unavailable: llm: HTTP 500", "unavailable, later 30s: llm: the circuit is open: the server failed too often in a row"} {
+		for _, want := range []string{"unavailable: llm: HTTP 500", "unavailable: llm: HTTP 500", "unavailable, later 30s: llm: the circuit is open: the server failed too often in a row, at last with: HTTP 500"} {
 			if got := told(w.client.Complete(t.Context(), q)); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}

@@ -183,11 +183,13 @@ func (c *Client) attempt(ctx context.Context, q Request, d dialect) (*Answer, *f
 	return a, f
 }
 
-// ping tells whether a model's server answers a harmless sentence, be it with a refusal. It is in nobody's budget.
-func (c *Client) ping(ctx context.Context, model string) bool {
+// ping tells how a model's server fails at a harmless sentence; a refusal is an answer. It is in nobody's budget.
+func (c *Client) ping(ctx context.Context, model string) error {
 	q := Request{Model: model, System: "Answer with one word.", Messages: []Message{{Role: "user", Content: "The meeting starts at nine."}}, MaxTokens: 16}
-	_, f := c.send(ctx, q, c.dialects.of(dialectKey(model, nil)))
-	return f == nil || f.alive
+	if _, f := c.send(ctx, q, c.dialects.of(dialectKey(model, nil))); f != nil && !f.alive {
+		return f.err
+	}
+	return nil
 }
 
 // send makes one request.
