@@ -23,11 +23,11 @@ type Judgement struct {
 // judgementsSince bounds how far back an equal text is looked for, in event days.
 const judgementsSince = 90
 
-// SameInput gives the judge's newest verdict on an equal input by one rule set (model and prompt), nil when
-// there is none or its words are dropped. Other tenants' are not looked at.
+// SameInput gives the judge's newest verdict on an equal input by one rule set (model and prompt), whichever model the server took for it
+// ("… as NAME"), nil when there is none or its words are dropped. Other tenants' are not looked at.
 func (t *Tenant) SameInput(ctx context.Context, ruleSet string, input [32]byte, now time.Time) (*Judgement, error) {
 	const op = "store: same input"
-	q := t.from("verdicts").current().and("analyzer = 'judge' AND status = 'done' AND reason = ''").and("rule_set = ?", ruleSet).
+	q := t.from("verdicts").current().and("analyzer = 'judge' AND status = 'done' AND reason = ''").and("(rule_set = ? OR startsWith(rule_set, ?))", ruleSet, ruleSet+" as ").
 		and("input_digest = toFixedString(unhex(?), 32)", hex.EncodeToString(input[:])).and("event_day >= toDate(?) - ?", day(now), judgementsSince)
 	var out *Judgement
 	var it Item

@@ -60,6 +60,13 @@ func (l *Lane) answer(ctx context.Context, r judge.Request, delivery int) (err e
 		return nil
 	}
 	v, j, err := l.judge(ctx, c)
+	cached, stored := j.Calls == 0, false
+	l.owed.settle(r.ResultID(), &j)
+	defer func() {
+		if !stored {
+			l.owed.owe(r.ResultID(), j)
+		}
+	}()
 	var u *unanswered
 	switch {
 	case ctx.Err() != nil: // what was said about a context that has ended is no verdict
@@ -73,7 +80,7 @@ func (l *Lane) answer(ctx context.Context, r judge.Request, delivery int) (err e
 		return err
 	}
 	outcome, reason = string(v.Status), v.Reason
-	if v.Status == audit.Done && j.Calls == 0 {
+	if v.Status == audit.Done && cached {
 		outcome = "cached"
 	}
 	rec := audit.Record{Verdict: v, Interaction: &audit.Interaction{
@@ -83,6 +90,7 @@ func (l *Lane) answer(ctx context.Context, r judge.Request, delivery int) (err e
 		outcome = "error"
 		return err
 	}
+	stored = true
 	l.Told(&rec)
 	if v.Status != audit.Done {
 		return nil // nobody is told: it is not current
@@ -130,7 +138,7 @@ func (c *matter) answered(version string) *audit.Verdict {
 	if i := slices.IndexFunc(c.prior, func(v store.StoredVerdict) bool { return v.ResultID == id }); i >= 0 {
 		return &c.prior[i].Verdict
 	}
-	if i := slices.IndexFunc(c.prior, func(v store.StoredVerdict) bool { return v.Status == audit.Done && v.RuleSet == version }); i >= 0 && c.req.Why != judge.Asked {
+	if i := slices.IndexFunc(c.prior, func(v store.StoredVerdict) bool { return v.Status == audit.Done && under(version, v.RuleSet) }); i >= 0 && c.req.Why != judge.Asked {
 		return &c.prior[i].Verdict
 	}
 	return nil
@@ -150,7 +158,7 @@ func (l *Lane) blank(c *matter, status audit.Status, reason string) *audit.Verdi
 	}
 }
 
-// judge gives the verdict on an interaction, from an equal text's or from the model.
+// judge gives the verdict on an interaction, from an equal text's or from the model. With an error j says what was spent.
 func (l *Lane) judge(ctx context.Context, c *matter) (v *audit.Verdict, j clickhouse.Judging, err error) {
 	kept, err := l.kept(ctx, c)
 	if err != nil {
@@ -178,7 +186,9 @@ func (l *Lane) judge(ctx context.Context, c *matter) (v *audit.Verdict, j clickh
 		votes = l.cfg.Votes
 	}
 	res, err := l.vote(ctx, in, votes)
+	spend(&j, res)
 	if err != nil {
+		j.Input = [32]byte{} // there is no answer to an equal text
 		return nil, j, err
 	}
 	if err := fill(v, &j, res); err != nil {

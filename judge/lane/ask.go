@@ -75,7 +75,7 @@ func (a *Asker) Request(ctx context.Context, t *store.Tenant, id audit.ID, versi
 		return "", result, err
 	}
 	for _, v := range prior {
-		if v.Status == audit.Done && v.RuleSet == version && !again {
+		if v.Status == audit.Done && under(version, v.RuleSet) && !again {
 			return AlreadyJudged, v.ResultID, nil
 		}
 	}

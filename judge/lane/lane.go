@@ -4,7 +4,7 @@
 // A request is a reference. The [Lane] reads the texts from the store, asks the evaluator, unless an equal text was answered
 // by the same model and prompt before, and stores the verdict; that answers it. Then the read model follows and
 // bias.audit.stream is told, of many verdicts at once. The verdict's id is made of the request, so what comes twice is answered
-// once. A process that ends before a verdict is shown or published leaves that to others: the repair shows what is stored, and the
+// once, also while it is being answered. A process that ends before a verdict is shown or published leaves that to others: the repair shows what is stored, and the
 // job that retries verdicts publishes later facts a second time. The judge's words, its JSON
 // with excerpts, reasons and rewrites, lie with the interaction's texts and go with them.
 //
@@ -148,6 +148,8 @@ type Lane struct {
 	probe   probe
 	unshown unshown
 	room    *places.Places
+	running running
+	owed    owed
 }
 
 // New checks the configuration; a fault is of KindInvalid.

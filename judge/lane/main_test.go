@@ -33,7 +33,8 @@ import (
 
 func TestMain(m *testing.M) { enginetest.Main(m, func() error { return goleak.Find() }) }
 
-// model answers as texts say: "stereotype" is one, "hang", "garbage", "reject" and "panic" do so.
+// model answers as texts say: "stereotype" is one, "hang", "garbage", "reject" and "panic" do so, "costly" gives no verdict for two calls; "falter" fails
+// and "relapse" is costly when it is asked the second time.
 type model struct {
 	mu    sync.Mutex
 	down  bool
@@ -52,6 +53,7 @@ func (m *model) Evaluate(ctx context.Context, in compliance.Input) (*compliance.
 		m.asked, m.given = map[string]int{}, map[string]int{}
 	}
 	m.asked[in.Text]++
+	times := m.asked[in.Text]
 	m.turn++
 	turn, down, spent := m.turn, m.down, m.spent[in.Tenant]
 	m.mu.Unlock()
@@ -70,7 +72,9 @@ func (m *model) Evaluate(ctx context.Context, in compliance.Input) (*compliance.
 	case strings.Contains(in.Text, "hang"):
 		<-ctx.Done()
 		return nil, audit.E("model", audit.KindUnavailable, ctx.Err())
-	case strings.Contains(in.Text, "busy"):
+	case strings.Contains(in.Text, "costly"), strings.Contains(in.Text, "relapse") && times == 2:
+		return &compliance.Result{Model: "gpt", PromptVersion: "1", Calls: 2, Usage: llm.Usage{Input: 200, Output: 60}, CostUSD: 0.000_4}, audit.E("model", audit.KindInvalid, compliance.ErrAnswer)
+	case strings.Contains(in.Text, "busy"), strings.Contains(in.Text, "falter") && times == 2:
 		return nil, errDown
 	case strings.Contains(in.Text, "garbage"):
 		return nil, audit.E("model", audit.KindInternal, errors.New("no JSON"))

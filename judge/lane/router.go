@@ -63,14 +63,22 @@ func (l *Lane) Run(ctx context.Context, requests message.Subscriber) error {
 	return nil
 }
 
-// turns lets requests in by turns of their tenants until ctx ends; what is no request is nobody's.
+// turns lets requests in by turns of their tenants until ctx ends, and a request that comes twice once the first has gone; what is no
+// request is nobody's.
 func (l *Lane) turns(ctx context.Context) message.HandlerMiddleware {
 	return func(next message.HandlerFunc) message.HandlerFunc {
 		return func(m *message.Message) ([]*message.Message, error) {
 			waiting, cancel := context.WithCancel(m.Context())
 			defer cancel()
 			defer context.AfterFunc(ctx, cancel)()
-			r, _ := judge.Decode(m.Payload) // who answers it tells what is wrong
+			r, err := judge.Decode(m.Payload) // who answers it tells what is wrong
+			if err == nil {
+				end, err := l.running.begin(waiting, r.ResultID())
+				if err != nil {
+					return nil, audit.E("judge/lane: wait", audit.KindUnavailable, err)
+				}
+				defer end()
+			}
 			if err := l.room.Wait(waiting, r.Tenant); err != nil {
 				return nil, audit.E("judge/lane: wait", audit.KindUnavailable, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -14,7 +15,7 @@ import (
 )
 
 // vote asks until more than half of n agree on whether there is bias, and gives the surest answer of the majority with
-// what all of them took.
+// what all of them took. With an error the result tells that alone.
 func (l *Lane) vote(ctx context.Context, in compliance.Input, n int) (*compliance.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
@@ -23,8 +24,14 @@ func (l *Lane) vote(ctx context.Context, in compliance.Input, n int) (*complianc
 	var sum compliance.Result
 	for {
 		res, err := l.evaluate(ctx, in)
+		if res != nil {
+			sum.Calls, sum.Unverified, sum.CostUSD, sum.Duration = sum.Calls+res.Calls, sum.Unverified+res.Unverified, sum.CostUSD+res.CostUSD, sum.Duration+res.Duration
+			sum.Usage.Input, sum.Usage.Output = sum.Usage.Input+res.Usage.Input, sum.Usage.Output+res.Usage.Output
+			sum.Repaired, sum.Injection, sum.Leaked = sum.Repaired || res.Repaired, sum.Injection || res.Injection, sum.Leaked+res.Leaked
+		}
 		if err != nil {
-			return nil, err
+			l.told(&sum) // what was spent is spent, for the votes before, too
+			return &sum, err
 		}
 		side := 0
 		if res.Detected {
@@ -34,9 +41,6 @@ func (l *Lane) vote(ctx context.Context, in compliance.Input, n int) (*complianc
 		if best[side] == nil || res.Confidence > best[side].Confidence {
 			best[side] = res
 		}
-		sum.Calls, sum.Unverified, sum.CostUSD, sum.Duration = sum.Calls+res.Calls, sum.Unverified+res.Unverified, sum.CostUSD+res.CostUSD, sum.Duration+res.Duration
-		sum.Usage.Input, sum.Usage.Output = sum.Usage.Input+res.Usage.Input, sum.Usage.Output+res.Usage.Output
-		sum.Repaired, sum.Injection, sum.Leaked = sum.Repaired || res.Repaired, sum.Injection || res.Injection, sum.Leaked+res.Leaked
 		if 2*count[side] <= n {
 			continue
 		}
@@ -55,7 +59,7 @@ type panicked struct{}
 
 func (panicked) Error() string { return "the evaluator panicked" }
 
-// evaluate asks once.
+// evaluate asks once. With an error the result, if there is one, has no verdict and says what was spent.
 func (l *Lane) evaluate(ctx context.Context, in compliance.Input) (res *compliance.Result, err error) {
 	defer func() {
 		if recover() != nil {
@@ -69,8 +73,7 @@ func (l *Lane) evaluate(ctx context.Context, in compliance.Input) (res *complian
 		return res, nil // who undoes the judge by addressing it is looked at by a person
 	}
 	if err != nil {
-		l.told(res) // what was spent is spent
-		return nil, &unanswered{err, errors.Is(ctx.Err(), context.DeadlineExceeded)}
+		return res, &unanswered{err, errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	}
 	return res, nil
 }
@@ -86,9 +89,28 @@ func fill(v *audit.Verdict, j *clickhouse.Judging, res *compliance.Result) error
 	if res.Injection {
 		row.Mitigation = audit.StrongerMitigation(row.Mitigation, audit.MitigationReview)
 	}
+	if res.Model != "" && v.RuleSet != res.PromptVersion+"/"+res.Model {
+		row.RuleSet += as + res.Model
+	}
 	*v = *row
-	j.Calls, j.Tokens, j.Cost, j.Words = res.Calls, [2]int{res.Usage.Input, res.Usage.Output}, int64(math.Round(res.CostUSD*1e6)), string(words)
+	j.Words = string(words)
 	return nil
+}
+
+// as stands in a row's rule set before the model that the server says it asked, where that is another than the one that was named: aliases
+// and deployments change behind their names.
+const as = " as "
+
+// under tells whether a verdict was given under a version, whichever model the server took for it.
+func under(version, ruleSet string) bool {
+	return ruleSet == version || strings.HasPrefix(ruleSet, version+as)
+}
+
+// spend adds what a result took.
+func spend(j *clickhouse.Judging, res *compliance.Result) {
+	if res != nil {
+		j.Calls, j.Tokens[0], j.Tokens[1], j.Cost = j.Calls+res.Calls, j.Tokens[0]+res.Usage.Input, j.Tokens[1]+res.Usage.Output, j.Cost+int64(math.Round(res.CostUSD*1e6))
+	}
 }
 
 // told tells the observer what an answer took and what was odd about it.
