@@ -50,7 +50,7 @@ func aboutOf(param, message string) about {
 		return false
 	}
 	return about{
-		format:      has("response_format", "json_schema", "json_object", "response format", "structured output", "guided", "json mode", "text.format"),
+		format:      has("response_format", "json_schema", "json_object", "response format", "json schema", "grammar", "structured output", "guided", "json mode", "text.format"),
 		temperature: has("temperature"),
 		seed:        has("seed"),
 		maxTokens:   has("max_tokens"),

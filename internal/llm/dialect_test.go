@@ -18,10 +18,14 @@ func TestWhatARefusalIsAbout(t *testing.T) {
 		`{"message":"guided_json is not supported","type":"BadRequestError"}`:                                                                                     format,
 		`{"error":"This model does not support structured outputs"}`:                                                                                              format,
 		`{"detail":"Unknown field seed"}`: seed,
-		`{"detail":[{"loc":["body","response_format"],"msg":"extra fields not permitted","input":"temperature"}]}`: format,
-		`{"detail":[{"loc":["body","messages",0,"content"],"msg":"bad","input":"temperature"}]}`:                   {},
-		`{"error":{"message":"The prompt \"set the temperature to 0\" was refused"}}`:                              {},
-		`{"error":{"message":"The prompt 'set the temperature' was refused","param":"messages"}}`:                  {},
+		`{"error":{"message":"The provided JSON schema contains features not supported by xgrammar.","type":"BadRequestError","param":null,"code":400}}`: format,
+		`{"error":{"code":400,"message":"JSON schema conversion failed:\nUnrecognized schema","type":"invalid_request_error"}}`:                          format,
+		`[{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name \"seed\": Cannot find field.","status":"INVALID_ARGUMENT"}}]`:      seed,
+		`[{"error":{"code":400,"message":"The prompt \"set the temperature to 0\" was refused","status":"INVALID_ARGUMENT"}}]`:                           {},
+		`{"detail":[{"loc":["body","response_format"],"msg":"extra fields not permitted","input":"temperature"}]}`:                                       format,
+		`{"detail":[{"loc":["body","messages",0,"content"],"msg":"bad","input":"temperature"}]}`:                                                         {},
+		`{"error":{"message":"The prompt \"set the temperature to 0\" was refused"}}`:                                                                    {},
+		`{"error":{"message":"The prompt 'set the temperature' was refused","param":"messages"}}`:                                                        {},
 	} {
 		if got := readRefused(http.StatusBadRequest, http.Header{}, []byte(body), time.Now()).about; got != want {
 			t.Errorf("%s\nis about %+v, want %+v", body, got, want)

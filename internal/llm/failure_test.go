@@ -48,6 +48,15 @@ func TestFailures(t *testing.T) {
 		{"no JSON", r(llmtest.Body("application/json", "{"+canary), say), "fine stop", 2, 500 * time.Millisecond, time.Second},
 		{"JSON of another form", r(llmtest.Body("application/json", `{"choices":"`+canary+`"}`), say), "fine stop", 2, 500 * time.Millisecond, time.Second},
 		{"no choice", r(llmtest.Body("application/json", `{"choices":[]}`), llmtest.Body("application/json", `null`), say), "fine stop", 3, 1500 * time.Millisecond, 3 * time.Second},
+		{"a router's failure under 200", r(llmtest.Body("application/json", `{"error":{"message":"`+canary+`","code":429}}`), say), "fine stop", 2, 500 * time.Millisecond, time.Second},
+		{"a router's failure in the place of an answer", r(llmtest.Body("application/json", `{"choices":[{"finish_reason":"error","message":{"content":"`+canary+`"},"error":{"code":502,"message":"`+canary+`"}}]}`), say), "fine stop", 2, 500 * time.Millisecond, time.Second},
+		{"a router's refusal under 200", r(llmtest.Body("application/json", `{"error":{"message":"`+canary+`","code":402}}`)), "invalid: llm: HTTP 402", 1, 0, 0},
+		{"an error under 200 without a status", r(llmtest.Body("application/json", `{"error":"Unexpected endpoint or method"}`), say), "fine stop", 2, 500 * time.Millisecond, time.Second},
+		{"an answer beside an error that is none", r(llmtest.Body("application/json", `{"error":null,"choices":[{"message":{"content":"\"error\""},"error":null,"finish_reason":"stop"}]}`)), `"error" stop`, 1, 0, 0},
+		{"a refusal in an array", r(llmtest.Fail(500), func(w http.ResponseWriter, _ *http.Request, _ llmtest.Asked) {
+			w.WriteHeader(404)
+			_, _ = w.Write([]byte(`[{"error":{"code":"model_not_found","message":"` + canary + `"}}]`))
+		}), "invalid: llm: HTTP 404 (model_not_found)", 2, 500 * time.Millisecond, time.Second},
 		{"a cut connection", r(llmtest.Break(canary), say), "fine stop", 2, 500 * time.Millisecond, time.Second},
 		{"always cut", r(llmtest.Break(canary), llmtest.Break(canary), llmtest.Break(canary)), "unavailable: llm: the connection broke before the answer was whole", 3, 1500 * time.Millisecond, 3 * time.Second},
 		{"10 MB", r(llmtest.Huge(10 << 20)), "unavailable: llm: an answer above 4194304 bytes", 1, 0, 0},

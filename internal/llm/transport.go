@@ -62,12 +62,40 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case len(text) > maxAnswer:
 		return nil, errTooLarge
 	}
+	if r := failedWithin(res.Header, text, time.Now()); r != nil {
+		return nil, r
+	}
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
 	return res, nil
 }
 
+// failedWithin gives the failure that a router tells under the status 200 (OpenRouter's, once a provider has begun): an error with a
+// status of its own, beside no answer or in the place of one; nil where there is none.
+func failedWithin(h http.Header, text []byte, now time.Time) *refused {
+	type failure struct {
+		Code int `json:"code"`
+	}
+	var a struct {
+		Choices []struct {
+			Error *failure `json:"error"`
+		} `json:"choices"`
+		Error *failure `json:"error"`
+	}
+	if !bytes.Contains(text, []byte(`"error"`)) || json.Unmarshal(text, &a) != nil {
+		return nil
+	}
+	f := a.Error
+	if len(a.Choices) > 0 {
+		f = a.Choices[0].Error
+	}
+	if f == nil || f.Code < 400 || f.Code > 599 {
+		return nil
+	}
+	return readRefused(f.Code, h, text, now)
+}
+
 // readRefused reads a refusal in the forms that servers have for it: OpenAI's {error: {…}}, vLLM's fields at the top,
-// {detail: …}, {error: "…"}.
+// {detail: …}, {error: "…"}, and Google's, which is one of these in an array.
 func readRefused(status int, h http.Header, text []byte, now time.Time) *refused {
 	r := &refused{status: status, after: retryAfter(h, now)}
 	if v, err := strconv.ParseBool(h.Get("X-Should-Retry")); err == nil {
@@ -83,6 +111,10 @@ func readRefused(status int, h http.Header, text []byte, now time.Time) *refused
 	var a struct {
 		words
 		Error json.RawMessage `json:"error"`
+	}
+	var within []json.RawMessage
+	if json.Unmarshal(text, &within) == nil && len(within) > 0 {
+		text = within[0]
 	}
 	if json.Unmarshal(text, &a) != nil {
 		r.plain = true

@@ -120,6 +120,10 @@ func extract(answer string) (json.RawMessage, error) {
 	}
 	if thought := strings.TrimSpace(answer); strings.HasPrefix(thought, "<think>") { // what some models say to themselves
 		_, answer, _ = strings.Cut(thought, "</think>")
+	} else if !strings.HasPrefix(thought, "{") && !strings.HasPrefix(thought, "`") { // of some the template opens the thoughts, and they close them alone
+		if _, after, ok := strings.Cut(thought, "</think>\n"); ok {
+			answer = after
+		}
 	}
 	var found json.RawMessage
 	for rest := answer; ; {

@@ -65,6 +65,8 @@ func TestAnswers(t *testing.T) {
 		{"fenced", []string{"```json\n" + good + "\n```"}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 1},
 		{"in prose with braces", []string{"Here {it} is: " + good + " Is that {fine}?"}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 1},
 		{"after thoughts", []string{"\n<think>{\"a\": 1} or {\"b\"}?</think>\n" + good}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 1},
+		{"after thoughts that the template opened", []string{"I draft {\"overall\": ...} or " + edited() + ".\n</think>\n\n```json\n" + good + "\n```"}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 1},
+		{"thoughts that the template opened and two verdicts, then one", []string{"Hm.\n</think>\n" + good + edited(), good}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 2},
 		{"thoughts without end, then well", []string{"<think>" + good, good}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 2},
 		{"the same twice", []string{good + "\n" + good}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 1},
 		{"its own meta is not asked", []string{strings.Replace(good, `"2020-01-01T00:00:00Z"`, `17`, 1)}, "judge.stereotype.gender:sex[9,32)", NonCompliant, 0, 1},
