@@ -71,6 +71,9 @@ func (l *Lane) answer(ctx context.Context, r judge.Request, delivery int) (err e
 	switch {
 	case ctx.Err() != nil: // what was said about a context that has ended is no verdict
 		return audit.E("judge/lane: judge", audit.KindUnavailable, ctx.Err())
+	case errors.Is(err, errAsleep):
+		outcome = "waiting"
+		return err
 	case errors.As(err, &u) && l.passes(ctx, u, r.Tenant, delivery):
 		outcome = "waiting"
 		return audit.E("judge/lane: judge", audit.KindUnavailable, u.error)
@@ -184,6 +187,9 @@ func (l *Lane) judge(ctx context.Context, c *matter) (v *audit.Verdict, j clickh
 	votes := 1
 	if c.hot != nil && l.Selector.Grey(judge.FactsOf(&c.in, c.hot)) {
 		votes = l.cfg.Votes
+	}
+	if last := l.probe.lately(l.Now()); last != nil && !last.ok {
+		return nil, j, errAsleep
 	}
 	res, err := l.vote(ctx, in, votes)
 	spend(&j, res)

@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -178,7 +179,19 @@ func New(cfg Config, p Parts) (*Lane, error) {
 
 // probe remembers whether the model answered lately.
 type probe struct {
-	mu sync.Mutex
+	mu   sync.Mutex // held while it is asked
+	last atomic.Pointer[probed]
+}
+
+type probed struct {
 	at time.Time
 	ok bool
+}
+
+// lately is what the probe said, if that still holds.
+func (p *probe) lately(now time.Time) *probed {
+	if x := p.last.Load(); x != nil && now.Sub(x.at) < probeEvery && !now.Before(x.at) {
+		return x
+	}
+	return nil
 }

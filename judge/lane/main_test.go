@@ -38,6 +38,7 @@ func TestMain(m *testing.M) { enginetest.Main(m, func() error { return goleak.Fi
 type model struct {
 	mu    sync.Mutex
 	down  bool
+	shut  bool            // its server takes the key no more
 	spent map[string]bool // tenants without budget
 	asked map[string]int  // texts
 	given map[string]int  // answers
@@ -55,7 +56,7 @@ func (m *model) Evaluate(ctx context.Context, in compliance.Input) (*compliance.
 	m.asked[in.Text]++
 	times := m.asked[in.Text]
 	m.turn++
-	turn, down, spent := m.turn, m.down, m.spent[in.Tenant]
+	turn, down, shut, spent := m.turn, m.down, m.shut, m.spent[in.Tenant]
 	m.mu.Unlock()
 	if m.hold != nil {
 		select {
@@ -67,6 +68,8 @@ func (m *model) Evaluate(ctx context.Context, in compliance.Input) (*compliance.
 	switch {
 	case down:
 		return nil, errDown
+	case shut:
+		return nil, audit.E("model", audit.KindInvalid, errors.New("HTTP 401"))
 	case spent:
 		return nil, audit.E("model", audit.KindOverloaded, llm.ErrBudget)
 	case strings.Contains(in.Text, "hang"):

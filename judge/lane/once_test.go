@@ -3,6 +3,7 @@ package lane
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 )
@@ -66,4 +67,30 @@ func TestWhatWasSpent(t *testing.T) {
 	if calls, tokens := f.tally.of("calls"), f.tally.of("tokens"); calls != 9 || tokens != 1270 {
 		t.Errorf("%d calls, %d tokens", calls, tokens)
 	}
+}
+
+// While a server takes nobody, as with a key that was revoked, texts do not go to it again and again: it is looked at once in a while.
+func TestARevokedKey(t *testing.T) {
+	f := newFixture(t, tuned(), all())
+	f.model.shut = true
+	began := time.Now()
+	f.lane.Now = func() time.Time { return began.Add(time.Duration(f.later.Load())) }
+	f.run(f.lane)
+	texts := make([]string, 40)
+	for i := range texts {
+		texts[i] = fmt.Sprintf("fine words, number %d", i)
+	}
+	f.hot(true, audit.General, texts...)
+	f.until("waiting", func() bool { return f.tally.of("waiting") > 400 })
+	asked := 0
+	for _, text := range texts {
+		asked += f.model.askedFor(text)
+	}
+	if n := f.model.askedFor(harmless); n != 1 || asked > tuned().Concurrency {
+		t.Errorf("asked about texts %d times, %d times for us", asked, n)
+	}
+	f.model.set(func() { f.model.shut = false })
+	f.later.Add(int64(probeEvery))
+	f.until("answers", func() bool { return f.tally.of("done") == len(texts) })
+	f.checked()
 }

@@ -142,6 +142,9 @@ const (
 	harmless = "The meeting starts at nine."
 )
 
+// errAsleep says that a question of ours failed so lately that there is no use in sending a text.
+var errAsleep = audit.E("judge/lane: judge", audit.KindUnavailable, errors.New("the model did not answer a moment ago"))
+
 // unanswered is an error of the evaluator, as opposed to the store's.
 type unanswered struct {
 	error
@@ -188,15 +191,16 @@ func (l *Lane) passes(ctx context.Context, u *unanswered, tenant string, deliver
 func (l *Lane) alive(ctx context.Context, tenant string) bool {
 	l.probe.mu.Lock()
 	defer l.probe.mu.Unlock()
-	if now := l.Now(); now.Sub(l.probe.at) < probeEvery && !now.Before(l.probe.at) {
-		return l.probe.ok
+	if last := l.probe.lately(l.Now()); last != nil {
+		return last.ok
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	_, err := l.Evaluator.Evaluate(ctx, compliance.Input{Tenant: tenant, Text: harmless})
-	l.probe.at, l.probe.ok = l.Now(), err == nil || errors.Is(err, llm.ErrBudget)
-	if !l.probe.ok {
+	now := &probed{l.Now(), err == nil || errors.Is(err, llm.ErrBudget)}
+	l.probe.last.Store(now)
+	if !now.ok {
 		l.Logger.Error("the judge's model does not answer; requests wait", "error", err.Error())
 	}
-	return l.probe.ok
+	return now.ok
 }
