@@ -29,7 +29,8 @@ type calibration struct {
 	Texts   int                          `json:"texts"`
 	Repeats int                          `json:"repeats"`
 	Failed  int                          `json:"failed"` // questions without an answer; they count nowhere else
-	All     agreement.Figures            `json:"all"`    // of the majority of each text's answers
+	Last    string                       `json:"last_failure,omitempty"`
+	All     agreement.Figures            `json:"all"` // of the majority of each text's answers
 	Class   map[string]agreement.Figures `json:"by_class"`
 	Self    selfAgreement                `json:"self"`
 	Calls   int                          `json:"calls"`
@@ -129,7 +130,7 @@ func calibrate(ctx context.Context, ev evaluator, rows []dataset.Row, task strin
 					out.Calls, out.Input, out.Output, out.USD = out.Calls+res.Calls, out.Input+res.Usage.Input, out.Output+res.Usage.Output, out.USD+res.CostUSD
 				}
 				if err != nil {
-					out.Failed++
+					out.Failed, out.Last = out.Failed+1, err.Error()
 					if last = err; answered == 0 && out.Failed >= 5 {
 						return fmt.Errorf("the model answered none of the first %d questions: %w", out.Failed, err)
 					}
@@ -214,4 +215,7 @@ func (c *calibration) write(out io.Writer) {
 		cost = fmt.Sprintf("%.4f USD", c.USD)
 	}
 	fmt.Fprintf(out, "  %d calls, %d tokens in, %d out, %s, %.0f s. No answer %d times; %d answers mended, %d quotes not found.\n", c.Calls, c.Input, c.Output, cost, c.Seconds, c.Failed, c.Mended, c.Quotes)
+	if c.Failed > 0 {
+		fmt.Fprintf(out, "  Questions without an answer are in no figure above; the last: %s\n", inLine(c.Last))
+	}
 }

@@ -160,6 +160,10 @@ func TestCalibrate(t *testing.T) {
 	if err != nil || c.All.N != 3 || c.All.Both != 1 || c.All.Second != 1 || c.All.Neither != 1 || c.Failed != 3 || c.Calls != 12 || c.Self.N != 3 || c.Self.Unanimous != 1 {
 		t.Errorf("%+v %v", c, err)
 	}
+	var told strings.Builder
+	if c.write(&told); c.Last != "no" || !strings.Contains(told.String(), "No answer 3 times;") || !strings.Contains(told.String(), "in no figure above; the last: no\n") {
+		t.Errorf("%q\n%s", c.Last, told.String())
+	}
 	if c.Self.Orders != 2 || c.Self.SameOrder.N != 3 || c.Self.Turned.N != 3 {
 		t.Errorf("%+v", c.Self)
 	}
@@ -192,6 +196,31 @@ func TestCalibrateTellsPositionBias(t *testing.T) {
 	j, err := json.Marshal(c.Self)
 	if err != nil || !strings.HasPrefix(string(j), `{"n":1,"unanimous":0,`) || !strings.Contains(string(j), `"orders":3,"same_order":{"n":1,"unanimous":1,"pairs":1},"turned":{"n":1,"unanimous":0,"pairs":0.2}`) {
 		t.Errorf("%s %v", j, err)
+	}
+}
+
+// An error of the model says what to look at, or when to ask again, however deep it lies.
+func TestAdvised(t *testing.T) {
+	for _, tc := range []struct {
+		reply llmtest.Reply
+		want  string
+	}{
+		{llmtest.FailCode(401, "invalid_api_key"), "outer: llm: HTTP 401 (invalid_api_key); the server calls it invalid_request_error; is the key good for this server and model: judge.api_key, judge.key_header?"},
+		{llmtest.Fail(429, "Retry-After", "90"), "outer: llm: HTTP 429; ask again in 1m30s"},
+		{llmtest.Fail(429, "Retry-After", "0"), "outer: llm: HTTP 429"},
+		{llmtest.Fail(500), "outer: llm: HTTP 500"},
+	} {
+		s := defaultSettings().Judge
+		s.BaseURL, s.Retries = llmtest.NewFunc(t, llmtest.Config{}, func(int, llmtest.Asked) llmtest.Reply { return tc.reply }).Listen(), 0
+		m, err := s.newModel(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.Complete(t.Context(), llm.Request{Messages: []llm.Message{{Role: "user", Content: "x"}}})
+		m.Close()
+		if got := advised(fmt.Errorf("outer: %w", err)).Error(); got != tc.want {
+			t.Errorf("got  %s\nwant %s", got, tc.want)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/embedded/engine"
@@ -101,14 +102,22 @@ func (cmd *judgeCmd) given(ctx context.Context, c *cli, std *stdio) (string, err
 		tenant = "default"
 	}
 	res, err := ev.Evaluate(ctx, compliance.Input{Tenant: tenant, Text: strings.TrimRight(text, "\r\n"), Domain: cmd.Domain})
-	if advice := llm.Advice(err); advice != "" {
-		return "", fmt.Errorf("%w; %s", err, advice)
-	}
 	if err != nil {
-		return "", err
+		return "", advised(err)
 	}
 	b, err := json.Marshal(res.Verdict)
 	return string(b), err
+}
+
+// advised adds to an error of the model what to look at, or when to ask again.
+func advised(err error) error {
+	if advice := llm.Advice(err); advice != "" {
+		return fmt.Errorf("%w; %s", err, advice)
+	}
+	if later := (*llm.Later)(nil); errors.As(err, &later) && later.After > 0 {
+		return fmt.Errorf("%w; ask again in %v", err, max(time.Second, later.After.Round(time.Second)))
+	}
+	return err
 }
 
 // stored judges an interaction of the store and keeps the verdict.
@@ -175,7 +184,7 @@ func (cmd *judgeCmd) stored(ctx context.Context, c *cli) (string, error) {
 	v, words, err := e.lane.Ask(ctx, tenant, id)
 	switch {
 	case err != nil:
-		return "", err
+		return "", advised(err)
 	case v.Status != audit.Done:
 		return "", fmt.Errorf("the judge gave no verdict: %s, %s", v.Status, v.Reason)
 	}
