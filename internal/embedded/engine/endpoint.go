@@ -59,8 +59,11 @@ func Running(dir string, u User) (Endpoint, error) {
 	if err := json.Unmarshal(b, &p); err != nil {
 		return none(err)
 	}
-	if pid := holder(files); pid == 0 || !alive(pid) {
+	switch pid := holder(files); {
+	case pid == 0 || !alive(pid):
 		return none(fmt.Errorf("process %d is gone", pid))
+	case !held(files.lock()): // the ports in a copy of a folder are those of the original, and a process id may be another's
+		return none(fmt.Errorf("process %d does not hold this folder", pid))
 	}
 	secret, err := os.ReadFile(files.secret(u))
 	if err != nil {

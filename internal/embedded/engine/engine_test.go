@@ -78,6 +78,20 @@ func TestRestartOverExistingData(t *testing.T) {
 	if got := count(t, at.Config(), "kept"); got != 1000 {
 		t.Errorf("a second process reads %d rows, want 1000", got)
 	}
+	// A backup that was taken while the engine ran names its ports and its process.
+	copied := t.TempDir()
+	for _, name := range []string{"ports.json", "lock", string(engine.Reader) + ".password"} {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(copied, name), b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if at, err := engine.Running(copied, engine.Reader); audit.KindOf(err) != audit.KindUnavailable {
+		t.Errorf("Running over a copy of the folder gives the original's engine %v, %v; want an unavailable error", at, err)
+	}
 	for range 2 { // the second call does nothing
 		if err := e.Close(t.Context()); err != nil {
 			t.Fatal(err)

@@ -21,7 +21,7 @@ func lock(ctx context.Context, l layout) (*os.File, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	for {
+	for first := true; ; first = false {
 		ok, err := tryLock(f)
 		if err != nil {
 			_ = f.Close()
@@ -37,8 +37,8 @@ func lock(ctx context.Context, l layout) (*os.File, error) {
 			return f, nil
 		}
 		pid := holder(l)
-		// A holder that is gone has left its child, which ends within about a second.
-		if pid != 0 && !alive(pid) && sleep(ctx, 50*time.Millisecond) {
+		// A holder that is gone has left its child, which ends within about a second; who only looks, see held, lets go at once.
+		if (first || pid != 0 && !alive(pid)) && sleep(ctx, 50*time.Millisecond) {
 			continue
 		}
 		_ = f.Close()

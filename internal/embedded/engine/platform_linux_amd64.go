@@ -28,6 +28,16 @@ func tryLock(f *os.File) (ok bool, err error) {
 	return err == nil, err
 }
 
+// held tells whether a process holds the lock of [tryLock] on that file.
+func held(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	return errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+}
+
 // alive tells whether a process with that id exists.
 func alive(pid int) bool {
 	return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
