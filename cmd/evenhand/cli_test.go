@@ -96,7 +96,8 @@ func TestNothingRuns(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	write(t, file, "log:\n  level: warn\n")
 	for args, mend := range map[string]string{
-		"sql --config " + file + " SELECT": "name its folder with --data-dir, or set clickhouse.addr\n",
+		"sql --config " + file + " SELECT":                         "name its folder with --data-dir, or set clickhouse.addr\n",
+		"jobs run rollup --set clickhouse.addr=store.invalid:9000": "name its folder with --data-dir, or set kafka.brokers\n",
 
 		"sql SELECT": "name its folder with --data-dir, or set clickhouse.addr\n",
 		"rates":      "name its folder with --data-dir, or set clickhouse.addr\n",

@@ -252,10 +252,10 @@ func (f storeFlags) runner(ctx context.Context, c *cli, work bool) (r *jobs.Runn
 	if err != nil {
 		return nil, nil, err
 	}
-	release = func() { _ = conn.Close() }
+	done := func() { _ = conn.Close() }
 	defer func() {
 		if err != nil {
-			release()
+			done()
 		}
 	}()
 	p := jobParts{settings: s, conn: conn, database: s.ClickHouse.Database}
@@ -295,7 +295,7 @@ func (f storeFlags) runner(ctx context.Context, c *cli, work bool) (r *jobs.Runn
 				return nil, nil, err
 			}
 		}
-		release = func() {
+		done = func() {
 			if p.judge != nil {
 				_ = p.judge.close() //nolint:contextcheck // see above
 			}
@@ -313,7 +313,7 @@ func (f storeFlags) runner(ctx context.Context, c *cli, work bool) (r *jobs.Runn
 		return nil, nil, err
 	}
 	r, err = jobs.New(s.jobsOptions(conn, s.ClickHouse.Database), list...)
-	return r, release, err
+	return r, done, err
 }
 
 // Run lists the jobs.
