@@ -124,10 +124,12 @@ func provider(db *sql.DB, o clickhouse.Options, fsys fs.FS) (*goose.Provider, er
 // known refuses a store that a later program has migrated: this one would write rows that lack what that one added.
 func known(applied map[int64]time.Time, sources []*goose.Source) error {
 	last := sources[len(sources)-1].Version
+	newest := last
 	for v := range applied {
-		if v > last {
-			return fmt.Errorf("the store was migrated to %d by a later version of evenhand, this one knows %d; run that version, or restore the backup from before", v, last)
-		}
+		newest = max(newest, v)
+	}
+	if newest > last {
+		return fmt.Errorf("the store was migrated to %d by a later version of evenhand, this one knows %d; run that version, or restore the backup from before", newest, last)
 	}
 	return nil
 }
