@@ -122,6 +122,35 @@ func TestRestartOverExistingData(t *testing.T) {
 	}
 }
 
+// What docs/operations.md says of backups: clients may connect at any time meanwhile. Without the database they could not:
+// libchdb ends over a connection that asks for one that is not there.
+func TestBackupIsRestored(t *testing.T) {
+	doc, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := enginetest.Start(t)
+	pid := e.Endpoint(engine.Writer).PID
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	mustExec(t, conn.Exec, "CREATE TABLE kept (n UInt64) ENGINE = MergeTree ORDER BY n AS SELECT number FROM numbers(10)")
+	mustExec(t, conn.Exec, "CREATE VIEW kept_view AS SELECT * FROM kept")
+	for _, statement := range []string{"BACKUP DATABASE evenhand TO File('2026-11-21')", "TRUNCATE DATABASE evenhand SYNC", "RESTORE DATABASE evenhand FROM File('2026-11-21')"} {
+		if !strings.Contains(string(doc), statement) {
+			t.Errorf("the documentation does not say %s", statement)
+		}
+		mustExec(t, conn.Exec, statement)
+		if n, want := count(t, e.Config(engine.Writer), "system.tables WHERE database = 'evenhand'"), uint64(2); n != want && (n != 0 || !strings.HasPrefix(statement, "TRUNCATE")) {
+			t.Errorf("after %s a new client sees %d tables", statement, n)
+		}
+	}
+	if n := count(t, e.Config(engine.Writer), "kept_view"); n != 10 {
+		t.Errorf("%d rows, want 10", n)
+	}
+	if now := e.Endpoint(engine.Writer).PID; now != pid {
+		t.Errorf("the engine was restarted: process %d, was %d", now, pid)
+	}
+}
+
 func TestFolderInUse(t *testing.T) {
 	dir := t.TempDir()
 	enginetest.StartWith(t, engine.Options{Dir: dir})
