@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -106,7 +107,7 @@ func elsewhere(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
-	return "In other terminals first: export EVENHAND_DATA_DIR='" + dir + "'\n"
+	return "In other terminals first: export EVENHAND_DATA_DIR='" + strings.ReplaceAll(dir, "'", `'\''`) + "'\n"
 }
 
 // gatewayHint says how OpenAI's clients come through the gateway.

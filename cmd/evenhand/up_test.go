@@ -25,4 +25,7 @@ func TestUpPrintsWholePaths(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, b.String())
 		}
 	}
+	if got, want := elsewhere("/mnt/Ann's"), `In other terminals first: export EVENHAND_DATA_DIR='/mnt/Ann'\''s'`+"\n"; got != want {
+		t.Errorf("got %s want %s", got, want)
+	}
 }
