@@ -92,3 +92,34 @@ func TestKey(t *testing.T) {
 		t.Errorf("a key for all to read: %v", err)
 	}
 }
+
+// Who deletes a key, for a new one or because it was not in the backup, can still prove what it signed.
+func TestTheKeyThatWasGoneStaysKnown(t *testing.T) {
+	dir, digest := t.TempDir(), [32]byte{1}
+	signed := map[string][]byte{}
+	for range 3 {
+		k, err := MakeKey(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed[k.ID()] = k.Sign(digest)
+		if err := os.WriteFile(keyFile(dir), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := MakeKey(dir); err == nil || !strings.Contains(err.Error(), "is no key in PEM, or delete it") {
+			t.Errorf("an empty file: %v", err)
+		}
+		if err := os.Remove(keyFile(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, err := Load(dir, nil)
+	if err != nil || len(known) != 3 || len(signed) != 3 {
+		t.Fatal(known, err)
+	}
+	for id, signature := range signed {
+		if !known.Verify(id, digest[:], signature) {
+			t.Errorf("what %s signed is no longer proved", id)
+		}
+	}
+}
