@@ -70,8 +70,8 @@ type resumeState struct {
 	Seed  string    `json:"seed"`  // of ids for lines without one
 	Begun time.Time `json:"begun"` // time of lines that tell none
 	Lines int       `json:"lines"` // acknowledged
-	Rows  string    `json:"rows"`  // digest of those lines
-	To    string    `json:"to"`    // place of the receiver
+	Rows  string    `json:"rows"`  // digest of those lines; programs of before 29 November 2026 noted neither it nor
+	To    string    `json:"to"`    // the place of the receiver
 }
 
 // sender sends a batch and returns after it is acknowledged: how many events were, and which lines the receiver will never take.
@@ -134,7 +134,7 @@ func (cmd *emitCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	defer func() { _ = out.close() }()
-	if state.Lines == 0 { // nothing to go on from, wherever it was to go
+	if state.Lines == 0 || state.To == "" { // nothing to go on from, wherever it was to go; or nobody noted where
 		state.To = out.place()
 	} else if state.To != out.place() {
 		return fmt.Errorf("%s is of a run that sends to %s and stopped after line %d: finish that first, send all lines here with --restart, or remember this run elsewhere with --resume FILE",
@@ -249,7 +249,7 @@ func (r *emitRun) all(ctx context.Context, rows rowReader, check *ingest.Decoder
 		}
 		r.last, r.read = line, r.read+1
 		if line <= r.state.Lines {
-			r.known = line == r.state.Lines && rows.digest() == r.state.Rows
+			r.known = line == r.state.Lines && (r.state.Rows == "" || rows.digest() == r.state.Rows)
 			r.skipped++
 			continue
 		}
@@ -379,7 +379,7 @@ func (cmd *emitCmd) progress() (resumeState, string, error) {
 		return fresh, "", fmt.Errorf("--resume: %w", err)
 	}
 	var st resumeState
-	if err := json.Unmarshal(b, &st); err != nil || st.Seed == "" || st.To == "" {
+	if err := json.Unmarshal(b, &st); err != nil || st.Seed == "" {
 		return fresh, "", fmt.Errorf("--resume: %s is not a resume file; delete it or use --restart", path)
 	}
 	return st, path, nil

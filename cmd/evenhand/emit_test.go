@@ -589,6 +589,29 @@ func TestEmitStampsNoTimeBesideAnId(t *testing.T) {
 	}
 }
 
+// A resume file of a program that noted neither the receiver nor what the lines held is gone on from.
+func TestEmitGoesOnFromAnOlderProgramsFile(t *testing.T) {
+	dir := t.TempDir()
+	file, resume := filepath.Join(dir, "a.ndjson"), filepath.Join(dir, "progress")
+	write(t, file, `{"response":"a"}`+"\n"+`{"response":"b"}`+"\n"+`{"response":"c"}`+"\n")
+	write(t, resume, `{"seed":"XPJ5GBIJZDJIBV74QJCYTGRTTL","begun":"2026-11-28T13:05:58.153Z","lines":2}`)
+	var noted resumeState
+	to := newReceiver(t, func(int) int {
+		b, _ := os.ReadFile(resume)
+		_ = json.Unmarshal(b, &noted)
+		return http.StatusAccepted
+	})
+	command(t, "", "emit", file, "--to", to.URL, "--resume", resume).says(t, 0, "", "1 sent")
+	if got, want := to.fields("response"), "c\n"; got != want {
+		t.Errorf("got\n%s want\n%s", got, want)
+	}
+	if noted.To == "" || noted.Lines != 2 || noted.Seed != "XPJ5GBIJZDJIBV74QJCYTGRTTL" {
+		t.Errorf("while sending: %+v", noted)
+	}
+	write(t, resume, `{"seed":"XPJ5GBIJZDJIBV74QJCYTGRTTL","begun":"2026-11-28T13:05:58.153Z","lines":4}`)
+	command(t, "", "emit", file, "--to", to.URL, "--resume", resume).says(t, 1, "", "--restart")
+}
+
 func TestEmitRemembersBeforeTheFirstEvent(t *testing.T) {
 	dir := t.TempDir()
 	file, resume := filepath.Join(dir, "a.ndjson"), filepath.Join(dir, "progress")
