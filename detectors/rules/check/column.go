@@ -50,19 +50,37 @@ var heading = regexp.MustCompile("^[\\s\"'`*_]*[\\pL][\\pL _/-]{1,40}[\\s\"'`*_]
 
 // secretCells gives the secrets in the column that a match names.
 func secretCells(text string, start, end int) (found []Range) {
-	least := passwordHead
-	if lower := strings.ToLower(text[start:end]); strings.Contains(lower, "key") || strings.Contains(lower, "token") || strings.Contains(lower, "secret") {
-		least = 16
+	is := isCellPassword
+	switch name := strings.ToLower(text[start:end]); {
+	case strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "secret"):
+		is = isCellKey
+	case strings.Contains(name, "pin"):
+		is = isCellPIN
 	}
 	for _, r := range cells(text, start) {
-		if r.To-r.From >= least {
+		if is(text[r.From:r.To]) {
 			found = append(found, r)
 		}
 	}
 	return found
 }
 
-// cells gives what looks like a secret in the column whose name lies at a place.
+func isCellPassword(value string) bool {
+	return isPassword(value, false) && !charset.MatchString(value) && !hashed.MatchString(value)
+}
+
+func isCellKey(value string) bool {
+	return len(value) >= 16 && isPassword(value, false) && strong(value) && !hashed.MatchString(value)
+}
+
+func isCellPIN(value string) bool {
+	return len(value) >= 4 && len(value) <= 8 && len(digits(value)) == len(value)
+}
+
+// hashed is what is kept of a password in its place, as crypt(3) and others write it.
+var hashed = regexp.MustCompile(`^(?:\{?\w{2,12}\}?)?\$\w+\$|^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// cells gives what stands in the column whose name lies at a place, where it is one word.
 func cells(text string, start int) []Range {
 	if at := inserted(text, start); at > 0 {
 		return secretValues(text, at, start)
@@ -92,7 +110,7 @@ func cells(text string, start int) []Range {
 // startsLine tells whether a line begins at a place: one of which only the end is looked at does not.
 func startsLine(text string, at int) bool { return at == 0 || text[at-1] == '\n' }
 
-// cellsBelow gives the secrets in a column of the lines from a place on that have as many separators as the head.
+// cellsBelow gives the words in a column of the lines from a place on that have as many separators as the head.
 func cellsBelow(text string, at int, sep string, n, column int) (found []Range) {
 	for row := 0; row < mostRows && at < len(text); row++ {
 		whole, _, _ := strings.Cut(text[at:min(len(text), at+mostLine)], "\n")
@@ -104,7 +122,7 @@ func cellsBelow(text string, at int, sep string, n, column int) (found []Range) 
 			from += strings.Index(text[from:], sep) + 1
 		}
 		cell, _, _ := strings.Cut(text[from:at+len(whole)], sep)
-		if r, ok := secretIn(cell, from); ok {
+		if r, ok := cellWord(cell, from); ok {
 			found = append(found, r)
 		}
 		at += len(whole) + 1
@@ -112,14 +130,13 @@ func cellsBelow(text string, at int, sep string, n, column int) (found []Range) 
 	return found
 }
 
-// secretIn gives the secret of a cell that begins at a place.
-func secretIn(cell string, at int) (Range, bool) {
+// cellWord gives the word that a cell holds which begins at a place.
+func cellWord(cell string, at int) (Range, bool) {
 	const marks = " \t\r\"'`*_"
 	value := strings.TrimLeft(cell, marks)
 	at += len(cell) - len(value)
 	value = strings.TrimRight(value, marks)
-	ok := !strings.ContainsAny(value, " \t<>") && isPassword(value, false) && strong(value)
-	return Range{at, at + len(value)}, ok
+	return Range{at, at + len(value)}, value != "" && !strings.ContainsAny(value, " \t<>")
 }
 
 // into begins the columns of a statement that inserts rows.
@@ -138,7 +155,7 @@ func inserted(text string, at int) int {
 	return least + open
 }
 
-// secretValues gives the secrets of the rows of a statement whose columns begin at a place, in the column of another place.
+// secretValues gives the words of the rows of a statement whose columns begin at a place, in the column of another place.
 func secretValues(text string, columns, at int) (found []Range) {
 	column := strings.Count(text[columns:at], ",")
 	behind := rows.FindStringIndex(text[at:])
@@ -150,7 +167,7 @@ func secretValues(text string, columns, at int) (found []Range) {
 		values, to := tuple(text, at+1)
 		if column < len(values) {
 			v := values[column]
-			if r, ok := secretIn(text[v.From:v.To], v.From); ok {
+			if r, ok := cellWord(text[v.From:v.To], v.From); ok {
 				found = append(found, r)
 			}
 		}

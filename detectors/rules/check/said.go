@@ -28,6 +28,9 @@ func saidAtEnd(text string, start, end, head int) bool {
 	return to-from >= head && isPassword(text[from:to], quoted) && strong(text[from:to]) && !userinfo.MatchString(text[start:end])
 }
 
+// ownName is what a password is called, in the place of one.
+var ownName = regexp.MustCompile(`^[a-z_-]*(?:passw(?:or)?d|pwd)[a-z_-]*\d{0,1}$`)
+
 // userinfo is a user and a password in an address; what stands behind them is a port.
 var userinfo = regexp.MustCompile(`^[\w.-]+:[^\s/]+@`)
 
@@ -37,7 +40,7 @@ func PasswordGiven(text string, start, end int) bool {
 	from, to, quoted := valueAtEnd(text, start, end, passwordHead)
 	value := text[from:to]
 	lower := strings.ToLower(value)
-	if strings.Contains(lower, "passw") || strings.Contains(lower, "_pwd") { // its name
+	if ownName.MatchString(lower) {
 		return false
 	}
 	return len(value) >= passwordHead && !isPlaceholder(lower) && !isReference(lower) && !isExample(lower) && (quoted || !code.MatchString(value)) &&
@@ -136,8 +139,11 @@ var named = regexp.MustCompile(strings.Join([]string{
 	`^[A-Z]{1,12}[-_/. ]?\d+[a-z]?$`,
 	`^(?i:[a-z]+[-_]?)?[vV]?\d+(?:[.:/_-]\d+)+[-.a-z]{0,10}\d{0,2}$`,
 	`^\d+[-.,]?\d*[A-Za-z]{1,12}$`,
-	`^[A-Z]?[a-z]{1,12}-?\d$|^[A-Z]+-?\d$`,
-	`^\d{2,5}/[\w/.-]*$`,
+	`^[A-Z]?[a-z]{1,12}-?\d$|^[A-Z]+-?\d$|^[a-z]{1,12}-\d{1,3}$`,
+	`^[A-Z]+_[A-Z0-9_]+$`,
+	`^\^.*$|^.*(?:\(\?|\[[A-Za-z0-9]-[A-Za-z0-9]).*$`,
+	`^[\w.-]+/[\w.-]+(?:[#?].*)?$`,
+	`^\d{2,5}/.*$`,
 	`^[@#:][\w-]+$`,
 	`^[A-Za-z_:.-]+=$`,
 	// Of code.
@@ -198,8 +204,11 @@ func PIN(text string, start, end int) bool {
 	n := len(strings.TrimLeft(text[from:to], "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"))
 	match := strings.ToLower(text[start:from])
 	postal := n == 6 && strings.HasPrefix(match, "pin") && strings.Trim(match, "picodenumr :=-#") == ""
-	return !postal && !chainedBehind(text, end) && !measured.MatchString(text[end:min(len(text), end+16)])
+	return !postal && !otherCodes.MatchString(match) && !chainedBehind(text, end) && !measured.MatchString(text[end:min(len(text), end+16)])
 }
+
+// otherCodes are codes and pins that everybody may know.
+var otherCodes = regexp.MustCompile(`\b(?:errors?|status|exit|zip|postal\w*|post ?code|area|country|product|item|article|dialling|hex|colou?r|html|http|fehler\w*|postleitzahl|vorwahl|artikel\w*|producto|prodotto|produit|kleur|rabatt\w*|discount|promo\w*|voucher|coupon|building|hs|tax|sort|swift|airport|country)\b`)
 
 // measured is a unit behind a number.
 var measured = regexp.MustCompile(`^[ \d.,/%-]{0,3}(?i:[mckµ]?m|[mk]?[gvwa]|[mkg]?hz|[mkg]?b|cm|inch(?:es)?|in|feet|ft|rpm|ohms?|bits?|bytes?|pixels?|px|times|pieces|digits|characters|percent|years?|days?|euros?|dollars?|usd|eur)\b`)

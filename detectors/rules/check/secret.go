@@ -64,7 +64,12 @@ func varied(s string) bool {
 			kinds++
 		}
 	}
-	return kinds >= 6 && (strings.ContainsAny(s, "0123456789") || shuffled(s))
+	return kinds >= 6 && (strings.ContainsAny(s, "0123456789") || shuffled(s) || len(s) == 16 && capitals(s) && kinds >= 8 && entropy(s) >= 2.8 && !wordy(s))
+}
+
+// wordy tells capitals of a placeholder from those of an identifier of AWS, one in thirty of which has no digits.
+func wordy(s string) bool {
+	return slices.ContainsFunc([]string{"EXAMPLE", "ACCESS", "KEY", "YOUR", "SECRET", "ABCDEF"}, func(w string) bool { return strings.Contains(s, w) })
 }
 
 // shuffled tells letters of both cases as chance mixes them from words, of those that have no digits: Hugging Face's tokens.
