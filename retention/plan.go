@@ -35,9 +35,10 @@ type Step struct {
 	Held    uint64    `json:"held"`  // that a hold keeps: copied if they are texts, left where they are if not
 	Bytes   uint64    `json:"bytes"` // on the disk, about
 
-	partition string   // id; "" where the table has no partitions
-	parts     []string // of it that are dropped, as literals
-	month     bool     // Period is a month
+	partition string    // id; "" where the table has no partitions
+	parts     []string  // of it that are dropped, as literals
+	month     bool      // Period is a month
+	begun     time.Time // of a step that was broken off
 }
 
 // Share is what of a step is one tenant's.

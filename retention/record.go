@@ -42,7 +42,7 @@ func (r *Retention) recordAll(ctx context.Context, steps []Step, state string, a
 				bytes = uint64(float64(s.Bytes) * float64(t.Rows) / float64(s.Rows))
 			}
 			version := t.as.version
-			if state == "done" {
+			if state != begun {
 				version++
 			}
 			if err := b.Append(s.Object, s.Class, s.Period, t.Tenant, uuid.UUID(t.as.id), version, string(s.Action), state, t.Rows, bytes, t.Held, at.UnixMilli()); err != nil {
@@ -72,7 +72,7 @@ func (r *Retention) number(ctx context.Context, op string, steps []Step) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	return r.each(ctx, op, "SELECT drop_id, version + (state = 'done') FROM {db}.retention_runs FINAL WHERE object = ? AND drop_id IN ("+strings.Join(ids, ", ")+")", []any{steps[0].Object}, func(scan func(...any) error) error {
+	return r.each(ctx, op, "SELECT drop_id, version + (state != 'begun') FROM {db}.retention_runs FINAL WHERE object = ? AND drop_id IN ("+strings.Join(ids, ", ")+")", []any{steps[0].Object}, func(scan func(...any) error) error {
 		var id uuid.UUID
 		var version uint64
 		err := scan(&id, &version)

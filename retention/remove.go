@@ -42,7 +42,7 @@ func (r *Retention) remove(ctx context.Context, p *Plan, planned *Step) (*Step, 
 	if err := r.recount(ctx, &s); err != nil || s.Rows == 0 {
 		return nil, err
 	}
-	if err := r.record(ctx, &s, "begun", p.At); err != nil {
+	if err := r.record(ctx, &s, begun, p.At); err != nil {
 		return nil, err
 	}
 	if err := r.pick(ctx, &s); err != nil {
@@ -72,7 +72,7 @@ func (r *Retention) remove(ctx context.Context, p *Plan, planned *Step) (*Step, 
 	if err := r.verify(ctx, &s, keep); err != nil {
 		return nil, err
 	}
-	return &s, r.record(ctx, &s, "done", p.At)
+	return &s, r.record(ctx, &s, done, p.At)
 }
 
 // begin freezes the months of a step over rows once more, which mends a freeze that was broken off.
@@ -117,6 +117,9 @@ func (r *Retention) recount(ctx context.Context, s *Step) error {
 
 // ofMonths tells whether the step is over rows without text of tenants' months.
 func (s *Step) ofMonths() bool { return s.month && s.Object != "job_runs" }
+
+// ofRows tells it by the table.
+func (s *Step) ofRows() bool { return s.Object == "rejected" || slices.Contains(monthTables, s.Object) }
 
 // pick names the parts of a partition that is to be dropped. Parts never change, so what is dropped is what was looked at: a
 // tenant that is not due and delivers meanwhile has its rows in a part of its own, and where it has some already the drop
@@ -193,7 +196,7 @@ func (r *Retention) spare(ctx context.Context, s *Step, at time.Time) (keep cond
 		s.Rows, s.Held = s.Rows+t.Rows, s.Held+t.Held
 	}
 	if changed {
-		if err := r.record(ctx, s, "begun", at); err != nil { // of two of a version the later one holds
+		if err := r.record(ctx, s, begun, at); err != nil { // of two of a version the later one holds
 			return keep, err
 		}
 	}

@@ -93,6 +93,9 @@ func TestRowsGoOnceTheirRollupsAreFrozen(t *testing.T) {
 	if out := w.run(r); out.Rows != 0 || out.Mutations+out.Partitions != 0 {
 		t.Errorf("the next run found %+v", out)
 	}
+	if st, err := r.Status(t.Context()); err != nil || st.PurgedRows != 2*events-1 { // the held one is there
+		t.Errorf("status %+v %v", st, err)
+	}
 	if d, err := w.store.Duplicates(t.Context()); err != nil || d.Again != 0 || d.InFlight != 0 {
 		t.Errorf("duplicates %+v %v", d, err)
 	}
@@ -133,6 +136,15 @@ func TestABrokenDeletionIsCompleted(t *testing.T) {
 			}
 			if rep := w.check(); rep.Rows != whole.Rows || rep.Duplicates != 0 || rep.Purged != uint64(firstMonthEnds+1) {
 				t.Errorf("check %+v", rep)
+			}
+			st, err := r.Status(t.Context())
+			if err != nil || w.interrupted(r) != 0 || st.PurgedRows != uint64(firstMonthEnds+1) {
+				t.Errorf("status %+v %v", st, err)
+			}
+			for _, x := range st.Totals {
+				if x.Object == "interactions" && x.Rows != uint64(firstMonthEnds+1) || x.Object == "rollups" && x.Steps != 1 {
+					t.Errorf("%+v", x)
+				}
 			}
 		})
 	}

@@ -47,6 +47,9 @@ func (r *Retention) Run(ctx context.Context, progress func(done, total int)) (ou
 	if err := r.settleMonths(ctx); err != nil {
 		return out, err
 	}
+	if err := r.settleSteps(ctx, p.At); err != nil {
+		return out, err
+	}
 	for _, w := range p.Waiting {
 		if out.Waiting++; w.Until.IsZero() {
 			out.Blocked++
@@ -104,7 +107,7 @@ func (r *Retention) step(ctx context.Context, p *Plan, s *Step, out *Outcome) er
 
 func (r *Retention) freeze(ctx context.Context, p *Plan, s *Step) error {
 	t := s.Tenants[0].Tenant
-	if err := r.record(ctx, s, "begun", p.At); err != nil {
+	if err := r.record(ctx, s, begun, p.At); err != nil {
 		return err
 	}
 	if _, err := r.freezeMonth(ctx, t, s.Period, p.At); err != nil {
@@ -113,7 +116,7 @@ func (r *Retention) freeze(ctx context.Context, p *Plan, s *Step) error {
 	if err := r.hook("frozen"); err != nil {
 		return err
 	}
-	return r.record(ctx, s, "done", p.At)
+	return r.record(ctx, s, done, p.At)
 }
 
 // keepHeld copies what holds name of a text partition into texts_held and proves that it is there.

@@ -35,6 +35,13 @@ type Total struct {
 	At     time.Time `json:"at"` // of the newest step
 }
 
+// purgedRows is how many interactions of deleted months are gone: what was noted of them, without those that a hold keeps.
+const purgedRows = "SELECT toUInt64(greatest(0, (SELECT toInt64(sum(rows)) FROM" + purged + ") - (SELECT toInt64(count()) FROM {db}.interactions AS i FINAL INNER JOIN (SELECT tenant_id, month, topic, epoch, partition, lo, hi FROM" + purged +
+	") AS p ON i.tenant_id = p.tenant_id AND toStartOfMonth(i.event_day) = p.month AND i.topic = p.topic AND i.epoch = p.epoch AND i.partition = p.partition WHERE (i.tenant_id, toStartOfMonth(i.event_day)) IN (SELECT tenant_id, month FROM" + purged +
+	") AND i.offset BETWEEN p.lo AND p.hi)))"
+
+const purged = " {db}.retention_purged FINAL WHERE object = 'interactions'"
+
 // Status reads what retention has done.
 func (r *Retention) Status(ctx context.Context) (*Status, error) {
 	const op = "retention: status"
@@ -52,12 +59,12 @@ func (r *Retention) Status(ctx context.Context) (*Status, error) {
 		s.Holds += int(flag(holds[i].Active()))
 	}
 	for sql, dest := range map[string]any{
-		"SELECT min(event_day) FROM {db}.interaction_texts":                                                              &s.OldestText,
-		"SELECT min(event_day) FROM {db}.interactions":                                                                   &s.OldestRow,
-		"SELECT count() FROM {db}.erasures FINAL":                                                                        &s.Erasures,
-		"SELECT uniqExact(tenant_id, month) FROM {db}.rollup_frozen":                                                     &s.Frozen,
-		"SELECT uniqExact(tenant_id, month) FROM {db}.retention_purged WHERE done = 1":                                   &s.Purged,
-		"SELECT sum(rows) FROM {db}.retention_purged FINAL WHERE object = 'interactions'":                                &s.PurgedRows,
+		"SELECT min(event_day) FROM {db}.interaction_texts":                            &s.OldestText,
+		"SELECT min(event_day) FROM {db}.interactions":                                 &s.OldestRow,
+		"SELECT count() FROM {db}.erasures FINAL":                                      &s.Erasures,
+		"SELECT uniqExact(tenant_id, month) FROM {db}.rollup_frozen":                   &s.Frozen,
+		"SELECT uniqExact(tenant_id, month) FROM {db}.retention_purged WHERE done = 1": &s.Purged,
+		purgedRows: &s.PurgedRows,
 		"SELECT count() FROM {db}.retention_runs FINAL WHERE state = 'begun' AND at < " + instantOf(now.Add(-time.Hour)): &s.Interrupted,
 	} {
 		if err := r.one(ctx, op, sql, nil, dest); err != nil {

@@ -199,6 +199,51 @@ func TestHoldsKeepTexts(t *testing.T) {
 	}
 }
 
+// interrupted is how many steps a status says are broken off, some hours on.
+func (w *world) interrupted(r *retention.Retention) uint64 {
+	w.Helper()
+	at := w.clock
+	defer func() { w.clock = at }()
+	w.clock = at.Add(2 * time.Hour)
+	st, err := r.Status(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return st.Interrupted
+}
+
+// A step that was broken off before it took anything, and is not due any more, is under way for a day.
+func TestABrokenStepThatIsNotDueAnyMore(t *testing.T) {
+	died := errors.New("died")
+	w := newWorld(t)
+	w.days(0, 1, 1, 2, "acme")
+	w.on(31)
+	r := w.retention(short())
+	r.BreakAt("picked interaction_texts", died)
+	if _, err := r.Run(t.Context(), func(int, int) {}); !errors.Is(err, died) {
+		t.Fatal(err)
+	}
+	longer := short()
+	longer.TextDays, longer.RowDays = 50, 60
+	for _, tc := range []struct {
+		day  int
+		want uint64
+	}{{31, 1}, {33, 0}} {
+		w.on(tc.day)
+		if w.run(w.retention(longer)); w.interrupted(r) != tc.want {
+			t.Errorf("day %d: %d steps are broken off, want %d", tc.day, w.interrupted(r), tc.want)
+		}
+	}
+	if n := w.count("SELECT count() FROM {db}.interaction_texts FINAL"); n != 9 {
+		t.Errorf("%d texts are left, want 9", n)
+	}
+	w.on(51)
+	if w.run(w.retention(longer)); w.text("SELECT state, rows FROM {db}.retention_runs FINAL WHERE object = 'interaction_texts'") != "state\trows\ndone\t9\n" {
+		t.Errorf("what went later: %s", w.text("SELECT * FROM {db}.retention_runs FINAL"))
+	}
+	w.check()
+}
+
 // A run that dies between the copy and the drop, or after the drop, is completed by the next.
 func TestABrokenRunIsCompleted(t *testing.T) {
 	died := errors.New("died")
@@ -224,6 +269,10 @@ func TestABrokenRunIsCompleted(t *testing.T) {
 			}
 			if n := w.count("SELECT (SELECT count() FROM {db}.interaction_texts WHERE event_day = '" + day0.Format(time.DateOnly) + "') + (SELECT count() FROM {db}.interaction_users WHERE event_day = '" + day0.Format(time.DateOnly) + "')"); n != 0 {
 				t.Errorf("%d rows are left", n)
+			}
+			// What the broken run took is on record as done, once, and nothing as under way.
+			if got, want := w.text("SELECT state, rows FROM {db}.retention_runs FINAL WHERE object = 'interaction_texts' AND period = '"+day0.Format(time.DateOnly)+"'"), "state\trows\ndone\t9\n"; got != want || w.interrupted(r) != 0 {
+				t.Errorf("records %q, want %q; %d steps are broken off", got, want, w.interrupted(r))
 			}
 			w.check()
 		})
@@ -269,6 +318,9 @@ func TestTheStoreDiesUnderARun(t *testing.T) {
 		t.Error("the run was never broken off")
 	}
 	t.Logf("the run was broken off %d times", broken)
+	if n := w.interrupted(r); n != 0 {
+		t.Errorf("%d steps are broken off after a run that was not", n)
+	}
 	w.check()
 }
 
