@@ -31,16 +31,25 @@ type Erasure struct {
 	// Interactions and Texts say what it took when it was asked for, interactions and rows; nil of older programs.
 	Interactions *uint64 `json:"interactions,omitempty"`
 	Texts        *uint64 `json:"texts,omitempty"`
+	// Held are interactions that legal holds keep from it now, Left those whose texts a run takes out: they came again, or it is under
+	// way. See [Retention.Stand].
+	Held uint64 `json:"held,omitzero"`
+	Left uint64 `json:"left,omitzero"`
 
 	who [sha256.Size]byte
 }
+
+// Of tells whether the erasure is of a user.
+func (e *Erasure) Of(user string) bool { return e.who == digestOf(e.Tenant, user) }
 
 // Erased is what an erasure took out, or would.
 type Erased struct {
 	Interactions uint64 `json:"interactions"` // whose texts went
 	Texts        uint64 `json:"texts"`        // rows
 	Held         uint64 `json:"held"`         // interactions that legal holds keep: they stay as they are
-	Inactive     uint64 `json:"inactive_parts"`
+	// InIDs are interactions of which an id that the producer gave has the user's in it: it stays with the facts.
+	InIDs    uint64 `json:"in_ids,omitzero"`
+	Inactive uint64 `json:"inactive_parts"`
 }
 
 // digestOf is what is kept of a person.
@@ -58,9 +67,13 @@ func isWho(tenant string, who [sha256.Size]byte) string {
 // that access (Art. 5(2)), and goes at the limit of texts.
 const revealReason = seal.RevealReason
 
+// began is when an interaction was there at the latest: a clock that is ahead, or local time taken for UTC, dates it up to a day after
+// it came, and what was here when a person was erased goes whatever time it tells.
+const began = "least(event_ts, broker_ts)"
+
 // events names the person's interactions before the erasure.
 func (e *Erasure) events(db string) string {
-	return "event_id IN (SELECT event_id FROM " + db + ".interactions WHERE tenant_id = " + quoted(e.Tenant) + " AND event_ts < " + instantOf(e.At) +
+	return "event_id IN (SELECT event_id FROM " + db + ".interactions WHERE tenant_id = " + quoted(e.Tenant) + " AND " + began + " < " + instantOf(e.At) +
 		" AND event_id IN (SELECT event_id FROM " + db + ".interaction_users WHERE " + isWho(e.Tenant, e.who) + "))"
 }
 
@@ -89,7 +102,25 @@ func (r *Retention) Erasable(ctx context.Context, tenant, user string) (Erased, 
 		return Erased{}, err
 	}
 	e := Erasure{Tenant: tenant, At: now, who: digestOf(tenant, user)}
-	return r.count(ctx, &e)
+	out, err := r.count(ctx, &e)
+	if err == nil {
+		out.InIDs, err = r.inIDs(ctx, &e, user)
+	}
+	return out, err
+}
+
+// inIDs counts the interactions of before an erasure of which an id has the user's in it. A short one stands in many by chance.
+func (r *Retention) inIDs(ctx context.Context, e *Erasure, user string) (n uint64, err error) {
+	if len(user) < 4 {
+		return 0, nil
+	}
+	var in []string
+	args := []any{e.Tenant}
+	for _, id := range []string{"given_id", "conversation", "decision_id"} {
+		in, args = append(in, "positionCaseInsensitiveUTF8("+id+", ?) > 0"), append(args, user)
+	}
+	sql := "SELECT uniqExact(event_id) FROM {db}.interactions WHERE tenant_id = ? AND " + began + " < " + instantOf(e.At) + " AND (" + strings.Join(in, " OR ") + ")"
+	return n, r.oneQuietly(ctx, "retention: look for a user in ids", sql, args, &n)
 }
 
 // Erase takes out a user's texts and waits until they are off the disk. Interactions that legal holds name stay as they
@@ -118,6 +149,9 @@ func (r *Retention) Erase(ctx context.Context, e Erasure, user string, progress 
 	}
 	out, err := r.count(ctx, &e)
 	if err != nil {
+		return e, out, err
+	}
+	if out.InIDs, err = r.inIDs(ctx, &e, user); err != nil {
 		return e, out, err
 	}
 	e.Interactions, e.Texts = &out.Interactions, &out.Texts
@@ -208,6 +242,24 @@ func (r *Retention) Erasures(ctx context.Context) ([]Erasure, error) {
 		return nil
 	})
 	return out, err
+}
+
+// Stand says of erasures what is there of their persons now.
+func (r *Retention) Stand(ctx context.Context, list []Erasure) error {
+	work, err := r.erasuresWithWork(ctx, list)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if e := &list[i]; work[e.ID] {
+			out, err := r.count(ctx, e)
+			if err != nil {
+				return err
+			}
+			e.Held, e.Left = out.Held, out.Interactions
+		}
+	}
+	return nil
 }
 
 // count says how much an erasure would take out.
@@ -396,7 +448,7 @@ func (r *Retention) beginErasing(ctx context.Context, e *Erasure, parts []*erasu
 	if err := r.hook("looked for " + parts[0].table); err != nil {
 		return nil, err
 	}
-	if err := r.recordNow(ctx, steps, "begun"); err != nil {
+	if err := r.recordNow(ctx, steps, begun); err != nil {
 		return nil, err
 	}
 	all, err := r.Holds(ctx)
@@ -459,7 +511,7 @@ func (r *Retention) takeOutOf(ctx context.Context, table string, parts []*erasur
 		return nil, audit.E(op, audit.KindUnavailable, errors.New("rows came while it ran; the next run takes them out"))
 	}
 	progress(len(steps))
-	return steps, r.recordNow(ctx, steps, "done")
+	return steps, r.recordNow(ctx, steps, done)
 }
 
 // longest bounds a mutation. Without a bound of its own a statement ends when the server says nothing for five minutes, which

@@ -191,10 +191,47 @@ func TestErasureIsDoneWhenItIs(t *testing.T) {
 	if held, gone := w.texts("acme", mine[0]), w.texts("acme", mine[1:]...); held != 4 || gone != 0 {
 		t.Errorf("%d texts of a held day, %d of the others, after %+v; want 4 and none", held, gone, out)
 	}
+	if n := w.interrupted(r); n != 0 {
+		t.Errorf("%d steps are broken off", n)
+	}
+	w.write(mine[2:], nil) // again
+	if err := r.Stand(t.Context(), list); err != nil || list[0].Held != 1 || list[0].Left != 1 || !list[0].Of(person) || list[0].Of("person-18") {
+		t.Errorf("what is there of the person: %+v, %v", list, err)
+	}
+	w.run(r)
 	before := w.text("SELECT toString(max(version)) FROM {db}.erasures")
 	if w.run(r); w.text("SELECT toString(max(version)) FROM {db}.erasures") != before {
 		t.Error("a done erasure was noted again")
 	}
+}
+
+// A clock that is ahead, or local time taken for UTC, dates interactions after their erasure: they go with the others, also when
+// they come again. What the person says later stays. Ids that have the user's in them are told.
+func TestAnErasureTakesWhatIsDatedAhead(t *testing.T) {
+	const person = "person-17"
+	w := newWorld(t)
+	r := w.retention(short())
+	ahead := of(person, w.event("acme", 1, 0))
+	w.on(1) // three in the morning
+	ahead.Origin.BrokerTime, ahead.Interaction.Time = w.clock.Add(-time.Minute), w.clock.Add(2*time.Hour)
+	ahead.Interaction.Conversation = "chat of PERSON-17"
+	w.write([]audit.Record{ahead}, nil)
+	want := retention.Erased{Interactions: 1, Texts: 4, InIDs: 1}
+	if out, err := r.Erasable(t.Context(), "acme", person); err != nil || out != want {
+		t.Errorf("to be erased: %+v, %v, want %+v", out, err, want)
+	}
+	if _, out, err := r.Erase(t.Context(), retention.Erasure{Tenant: "acme", Reason: "request-1", By: "ann"}, person, func(int, int) {}, func() {}); err != nil || out != want || w.texts("acme", ahead) != 0 {
+		t.Errorf("erased %+v, %v, want %+v", out, err, want)
+	}
+	again, later := of(person, w.event("acme", 1, 0)), of(person, w.event("acme", 1, 1))
+	again.Interaction = ahead.Interaction
+	again.Origin.BrokerTime, later.Origin.BrokerTime, later.Interaction.Time = w.clock.Add(time.Minute), w.clock.Add(time.Minute), w.clock.Add(2*time.Hour)
+	w.write([]audit.Record{again, later}, nil)
+	w.on(2)
+	if out := w.run(r); out.Texts != 5 || w.texts("acme", ahead) != 0 || w.texts("acme", later) != 4 {
+		t.Errorf("the next run: %+v; %d texts of before the erasure, %d of after it", out, w.texts("acme", ahead), w.texts("acme", later))
+	}
+	w.check()
 }
 
 // onDay is what a check finds of a day, as codes and counts.

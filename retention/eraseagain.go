@@ -67,9 +67,9 @@ const (
 	theirs = " FROM {db}.interaction_users WHERE tenant_id IN (SELECT tenant_id FROM {db}.erasures) AND " + who + " IN (SELECT who FROM {db}.erasures)"
 
 	// cameAgain finds erasures of persons of whom interactions of before are stored.
-	cameAgain = "SELECT DISTINCT e.erasure_id FROM (SELECT event_ts, who FROM {db}.interactions INNER JOIN (SELECT tenant_id, event_day, event_id, " + who + " AS who" + theirs +
+	cameAgain = "SELECT DISTINCT e.erasure_id FROM (SELECT " + began + " AS since, who FROM {db}.interactions INNER JOIN (SELECT tenant_id, event_day, event_id, " + who + " AS who" + theirs +
 		") AS u USING (tenant_id, event_day, event_id) WHERE (tenant_id, event_day, event_id) IN (SELECT tenant_id, event_day, event_id" + theirs +
-		")) AS x INNER JOIN (SELECT erasure_id, who, at FROM {db}.erasures FINAL) AS e ON x.who = e.who WHERE x.event_ts < e.at"
+		")) AS x INNER JOIN (SELECT erasure_id, who, at FROM {db}.erasures FINAL) AS e ON x.who = e.who WHERE x.since < e.at"
 )
 
 // wroteLater finds erasures that took interactions of which there are texts. The days of texts that are stored bound it.

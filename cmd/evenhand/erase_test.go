@@ -51,8 +51,14 @@ func TestEraseByCommands(t *testing.T) {
 		t.Errorf("erase: status %d, %s%s", r.code, r.out, r.err)
 	}
 	r = retention("erasures")
-	if lines := strings.Split(r.out, "\n"); len(lines) != 4 || strings.Join(strings.Fields(lines[2])[5:8], " ") != "1 3 done" {
+	if lines := strings.Split(r.out, "\n"); len(lines) != 4 || strings.Join(strings.Fields(lines[2])[5:8], " ") != "1 3 done" || !strings.HasSuffix(lines[2], "; legal holds keep 1 interaction") {
 		t.Errorf("erasures: %s%s", r.out, r.err)
+	}
+	if mine, others := retention("erasures", "--tenant", "harbour", "--user", "p-9"), retention("erasures", "--user", "p-5", "--json"); strings.Count(mine.out, "\n") != 2 || !strings.Contains(mine.out, "request-2") || strings.TrimSpace(others.out) != "[]" {
+		t.Errorf("erasures of a user: %s%s%s%s", mine.out, mine.err, others.out, others.err)
+	}
+	if r := retention("erase", "harbour", "--user", "p-9", "--dry-run"); r.code != 0 || !strings.Contains(r.err, "this user was erased before: ") {
+		t.Errorf("erased before: status %d, %s%s", r.code, r.out, r.err)
 	}
 	if got := u.checked(); !strings.Contains(got, "those of 1 were taken by erasures of persons") || strings.Contains(got, "nobody signed") {
 		t.Errorf("check: %s", got)

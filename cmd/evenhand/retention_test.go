@@ -95,23 +95,49 @@ func TestHoldsSayWhatTheyName(t *testing.T) {
 	}
 }
 
+func TestErasuresSayHowTheyStand(t *testing.T) {
+	done := time.Date(2026, 11, 22, 10, 12, 3, 0, time.UTC)
+	for _, tc := range []struct {
+		e    retention.Erasure
+		want string
+	}{
+		{retention.Erasure{}, "under way, or broken off: the job retention completes it"},
+		{retention.Erasure{Left: 2, Held: 1}, "under way, or broken off: the job retention completes it; legal holds keep 1 interaction"},
+		{retention.Erasure{Done: done}, "done 2026-11-22T10:12:03Z"},
+		{retention.Erasure{Done: done, Held: 2}, "done 2026-11-22T10:12:03Z; legal holds keep 2 interactions"},
+		{retention.Erasure{Done: done, Left: 1, Held: 2}, "done 2026-11-22T10:12:03Z; 1 interaction that came again goes at the next run; legal holds keep 2 interactions"},
+		{retention.Erasure{Done: done, Left: 3}, "done 2026-11-22T10:12:03Z; 3 interactions that came again go at the next run"},
+	} {
+		if got := standing(&tc.e); got != tc.want {
+			t.Errorf("%+v: %q, want %q", tc.e, got, tc.want)
+		}
+	}
+}
+
 func TestErasuresSayWhatWent(t *testing.T) {
+	id, _ := audit.ParseID("019aa7f2-51c3-7cc1-8c36-6f2b4cf1d7a0")
+	once := retention.Erasure{ID: id, At: time.Date(2026, 11, 22, 10, 12, 3, 0, time.UTC)}
 	for _, tc := range []struct {
 		name     string
 		id       string
 		erased   retention.Erased
 		json     bool
 		out, err string
+		before   []retention.Erasure
 	}{
-		{"a look", "", retention.Erased{Interactions: 1, Texts: 4}, false, "4 texts of 1 interaction went\n", ""},
+		{"a look", "", retention.Erased{Interactions: 1, Texts: 4}, false, "4 texts of 1 interaction went\n", "", nil},
 		{"held", "e1", retention.Erased{Interactions: 2, Texts: 8, Held: 1, Inactive: 3}, false,
-			"erasure e1: 8 texts of 2 interactions went\nlegal holds keep the texts of 1 interaction; they go at the next run after the release\n3 old parts still on the disk: see 'evenhand retention status'\n", ""},
-		{"nothing", "e1", retention.Erased{}, false, "erasure e1: 0 texts of 0 interactions went\n", "warning: no texts of this user"},
-		{"JSON", "e1", retention.Erased{Texts: 4}, true, `"erasure":"e1","interactions":0,"texts":4,"held":0,"inactive_parts":0`, "warning"},
+			"erasure e1: 8 texts of 2 interactions went\nlegal holds keep the texts of 1 interaction; they go at the next run after the release\n3 old parts still on the disk: see 'evenhand retention status'\n", "", nil},
+		{"nothing", "e1", retention.Erased{}, false, "erasure e1: 0 texts of 0 interactions went\n", "warning: no texts of this user", nil},
+		{"nothing any more", "e2", retention.Erased{}, false, "erasure e2: 0 texts of 0 interactions went\n",
+			"evenhand: this user was erased before: 019aa7f2-51c3-7cc1-8c36-6f2b4cf1d7a0 at 2026-11-22T10:12:03Z (", []retention.Erasure{{}, once}},
+		{"ids", "e1", retention.Erased{Interactions: 1, Texts: 4, InIDs: 2}, false,
+			"erasure e1: 4 texts of 1 interaction went\nthe user id stands in the event id, conversation or decision that the producer gave of 2 interactions: these stay as long as rows do\n", "", nil},
+		{"JSON", "e1", retention.Erased{Texts: 4}, true, `"erasure":"e1","interactions":0,"texts":4,"held":0,"inactive_parts":0`, "warning", nil},
 	} {
 		var out, err strings.Builder
 		cmd := retainEraseCmd{retainFlags: retainFlags{JSON: tc.json}}
-		fault := cmd.told(&stdio{out: &out, err: &err}, tc.id, "went", tc.erased)
+		fault := cmd.told(&stdio{out: &out, err: &err}, tc.id, "went", tc.erased, tc.before)
 		got := out.String()
 		if tc.json {
 			got = strings.NewReplacer(" ", "", "\n", "").Replace(got)

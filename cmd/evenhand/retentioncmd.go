@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/user"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -393,12 +394,17 @@ func (cmd *retainEraseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 			}
 			return err
 		}
+		before, err := r.Erasures(ctx)
+		if err != nil {
+			return err
+		}
+		before = ofPerson(before, cmd.Tenant, cmd.User)
 		if cmd.DryRun {
 			out, err := r.Erasable(ctx, cmd.Tenant, cmd.User)
 			if err != nil {
 				return asUsage(err)
 			}
-			return cmd.told(std, "", "would go", out)
+			return cmd.told(std, "", "would go", out, before)
 		}
 		waits := false
 		e, out, err := r.Erase(ctx, retention.Erasure{Tenant: cmd.Tenant, Reason: cmd.Reason, By: me(cmd.By)}, cmd.User, cmd.progress(std), func() {
@@ -410,7 +416,7 @@ func (cmd *retainEraseCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		if err != nil {
 			return asUsage(err)
 		}
-		return cmd.told(std, e.ID.String(), "went", out)
+		return cmd.told(std, e.ID.String(), "went", out, before)
 	})
 }
 
@@ -428,8 +434,18 @@ func (cmd *retainEraseCmd) progress(std *stdio) func(done, total int) {
 	}
 }
 
-func (cmd *retainEraseCmd) told(std *stdio, id, did string, out retention.Erased) error {
-	if out.Interactions+out.Held == 0 {
+// ofPerson are the erasures of a tenant, or of all, that are of a user, or of anybody.
+func ofPerson(list []retention.Erasure, tenant, user string) []retention.Erasure {
+	return slices.DeleteFunc(list, func(e retention.Erasure) bool {
+		return tenant != "" && e.Tenant != tenant || user != "" && !e.Of(user)
+	})
+}
+
+// told says what an erasure did, or would do; before are those of the same person before it.
+func (cmd *retainEraseCmd) told(std *stdio, id, did string, out retention.Erased, before []retention.Erasure) error {
+	if n := len(before); n > 0 {
+		fmt.Fprintf(std.err, "evenhand: this user was erased before: %s at %s (evenhand retention erasures shows all)\n", before[n-1].ID, before[n-1].At.Format(time.RFC3339))
+	} else if out.Interactions+out.Held == 0 {
 		fmt.Fprintln(std.err, "evenhand: warning: no texts of this user are stored in this tenant; look at both if that is not meant")
 	}
 	if cmd.JSON {
@@ -445,19 +461,39 @@ func (cmd *retainEraseCmd) told(std *stdio, id, did string, out retention.Erased
 	if out.Held > 0 {
 		fmt.Fprintf(std.out, "legal holds keep the texts of %s; they go at the next run after the release\n", count(int(out.Held), "interaction"))
 	}
+	if out.InIDs > 0 {
+		fmt.Fprintf(std.out, "the user id stands in the event id, conversation or decision that the producer gave of %s: these stay as long as rows do\n", count(int(out.InIDs), "interaction"))
+	}
 	if out.Inactive > 0 {
 		fmt.Fprintf(std.out, "%s still on the disk: see 'evenhand retention status'\n", count(int(out.Inactive), "old part"))
 	}
 	return nil
 }
 
-type erasuresCmd struct{ retainFlags }
+type erasuresCmd struct {
+	retainFlags
+	Tenant string `help:"Only those of this tenant." placeholder:"NAME"`
+	User   string `help:"Only those of this user id: what of a person was erased, when and by whom." placeholder:"ID"`
+}
+
+func (erasuresCmd) Help() string {
+	return `Who was erased is kept as a digest only: --user tells which erasures are of a user whose id you know. The figures are of the moment
+when it was asked for; STATE says what holds keep, and what came again since.
+
+Examples:
+  evenhand retention erasures
+  evenhand retention erasures --tenant acme --user u-17 --json`
+}
 
 // Run lists the erasures.
 func (cmd *erasuresCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	return cmd.use(c, func(_ settings, _ driver.Conn, r *retention.Retention) error {
 		list, err := r.Erasures(ctx)
 		if err != nil {
+			return err
+		}
+		list = ofPerson(list, cmd.Tenant, cmd.User)
+		if err := r.Stand(ctx, list); err != nil {
 			return err
 		}
 		if cmd.JSON {
@@ -474,14 +510,29 @@ func (cmd *erasuresCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		t := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "ERASURE\tTENANT\tREASON\tAT\tBY\tINTERACTIONS\tTEXTS\tSTATE")
 		for _, e := range list {
-			state := "under way, or broken off: the job retention completes it"
-			if !e.Done.IsZero() {
-				state = "done " + e.Done.Format(time.RFC3339)
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, inLine(e.Reason), e.At.Format(time.RFC3339), e.By, figure(e.Interactions), figure(e.Texts), state)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.ID, e.Tenant, inLine(e.Reason), e.At.Format(time.RFC3339), e.By, figure(e.Interactions), figure(e.Texts), standing(&e))
 		}
 		return t.Flush()
 	})
+}
+
+// standing says how far an erasure is.
+func standing(e *retention.Erasure) string {
+	state := "under way, or broken off: the job retention completes it"
+	switch {
+	case !e.Done.IsZero() && e.Left > 0:
+		verb := "go"
+		if e.Left == 1 {
+			verb = "goes"
+		}
+		state = "done " + e.Done.Format(time.RFC3339) + "; " + count(int(e.Left), "interaction") + " that came again " + verb + " at the next run"
+	case !e.Done.IsZero():
+		state = "done " + e.Done.Format(time.RFC3339)
+	}
+	if e.Held > 0 {
+		state += "; legal holds keep " + count(int(e.Held), "interaction")
+	}
+	return state
 }
 
 // figure is a number that may not be known.
