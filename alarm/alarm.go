@@ -50,6 +50,9 @@ const (
 	ReasonAccepted      = "accepted"       // by a person: the new rate is the usual one from now on
 )
 
+// byPeople are the reasons for which people resolve breaches.
+var byPeople = []string{"fixed", "noise", ReasonAccepted}
+
 // BreachID is the id of a breach: it is the same for every process that finds it.
 func BreachID(policy string, c Cell, group string, generation uint32) audit.ID {
 	return audit.DerivedV4("breach", c.Tenant, policy, string(c.Domain), c.Kind, group, strconv.FormatUint(uint64(generation), 10))

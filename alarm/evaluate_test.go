@@ -429,6 +429,48 @@ func TestBlindMutesRates(t *testing.T) {
 	wants(t, got, "960 open breached any/coverage#1.1", "978 resolved near_baseline any/coverage#1.2")
 }
 
+// Whoever resolves a breach of coverage has no new one of the same hours, and a closed ticket is watched for as long as it takes.
+func TestBlindAfterPeople(t *testing.T) {
+	w := one(func(int) int { return 0 })
+	p := policies(t, short24)
+	until := func(hour int) func(int) int {
+		return func(i int) int {
+			if i < hour {
+				return 120
+			}
+			return 100
+		}
+	}
+	ends := func(hour int, state audit.BreachState, reason string) func(int, []audit.Breach) []audit.Breach {
+		return func(i int, done []audit.Breach) []audit.Breach {
+			if i == hour {
+				b := done[len(done)-1]
+				b.Seq, b.State, b.Reason, b.Changed = b.Seq+1, state, reason, at(hour).Add(12*time.Minute)
+				done = append(done, b)
+			}
+			return done
+		}
+	}
+	for _, reason := range []string{"fixed", "noise", ReasonAccepted} {
+		w.received = until(41 * day)
+		wants(t, drive(w.history(), p, 40*day, 43*day, ends(41*day, audit.BreachResolved, reason)), "960 open breached any/coverage#1.1")
+		w.received = until(1 << 20) // not mended: the day after says so
+		got := drive(w.history(), p, 41*day-1, 42*day, ends(41*day, audit.BreachResolved, reason))
+		wants(t, got, "983 open breached any/coverage#1.1", "1008 open returned any/coverage#1.3")
+	}
+	// Half mended, above what opens and below what resolves, for longer than breaches return; then it falls again.
+	w.received = func(i int) int {
+		if i >= 41*day && i < 50*day {
+			return 107
+		}
+		return 120
+	}
+	got := drive(w.history(), p, 41*day, 51*day, ends(41*day+1, audit.BreachMitigated, "completed"))
+	if len(got) != 2 || !strings.HasSuffix(got[1], " open returned any/coverage#1.3") {
+		t.Error(got)
+	}
+}
+
 // Of a new version of the rules the past says nothing: no alarm, however the rate jumps, and a new
 // baseline from then on.
 func TestNewRulesBeginAnew(t *testing.T) {
@@ -669,6 +711,18 @@ func TestFrequentMitigation(t *testing.T) {
 		}
 		if more := Evaluate(Input{History: h, Policies: p, At: at(40*day + 5), Transitions: got}).Transitions; len(more) != 0 {
 			t.Errorf("not looked at: %+v", more)
+		}
+		for _, ended := range []struct {
+			reason string
+			after  int // days
+			back   bool
+		}{{"fixed", 6, false}, {"noise", 6, false}, {ReasonAccepted, 6, false}, {"fixed", 7, true}, {ReasonNearBaseline, 0, false}, {ReasonNearBaseline, 1, true}} {
+			b := got[0]
+			b.Seq, b.State, b.Reason = 2, audit.BreachResolved, ended.reason
+			more := Evaluate(Input{History: h, Policies: p, At: at((40 + ended.after) * day), Transitions: []audit.Breach{got[0], b}, Mitigations: []Mitigated{m}}).Transitions
+			if (len(more) == 1) != ended.back {
+				t.Errorf("%+v: %+v", ended, more)
+			}
 		}
 		end := Evaluate(Input{History: h, Policies: p, At: at(45 * day), Transitions: got, Mitigations: []Mitigated{}}).Transitions
 		if len(end) != 1 || end[0].State != audit.BreachResolved {

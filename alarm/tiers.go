@@ -61,9 +61,9 @@ func (e *evaluation) coverage() {
 		switch {
 		case blind && known && b.State == audit.BreachOpen && e.since(&b) >= p.Repeat:
 			next.State, next.Reason = audit.BreachOpen, ReasonRepeated
-		case blind && known && b.State == audit.BreachMitigated && e.since(&b) < p.Ticket.Window:
-			continue // the window still holds what was mended
-		case blind && known && b.State != audit.BreachOpen && e.since(&b) <= p.Reopen:
+		case blind && known && e.rests(&b, p.Ticket.Window):
+			continue
+		case blind && known && (b.State == audit.BreachMitigated || b.State == audit.BreachResolved && e.since(&b) <= p.Reopen):
 			next.State, next.Reason, next.Opened = audit.BreachOpen, ReasonReturned, e.At
 		case blind && (!known || b.State == audit.BreachResolved):
 			next = e.first(at, &b)
@@ -80,6 +80,12 @@ func (e *evaluation) coverage() {
 		next.Lower, next.Upper = stats.Wilson(next.K, next.N, stats.Z95)
 		e.want(at, next)
 	}
+}
+
+// rests tells whether a person ended a breach, or closed its ticket, so lately that its window still holds hours from before.
+func (e *evaluation) rests(b *audit.Breach, window time.Duration) bool {
+	ended := b.State == audit.BreachMitigated || b.State == audit.BreachResolved && slices.Contains(byPeople, b.Reason)
+	return ended && e.since(b) < window
 }
 
 // sameNews is how long before the last news a finding may have been found and still be news: what is
@@ -208,8 +214,8 @@ func (e *evaluation) mitigation(at place, m Mitigated, frequent bool) {
 		return
 	case known && b.State == audit.BreachOpen:
 		next.State, next.Reason = audit.BreachOpen, ReasonRepeated
-	case known && b.State == audit.BreachMitigated && e.since(&b) < p.Mitigation.Window:
-		return // the window still holds what was mended
+	case known && e.rests(&b, p.Mitigation.Window):
+		return
 	case known && b.State == audit.BreachResolved && e.since(&b) < p.Cooldown:
 		return
 	case e.loud[Cell{at.Tenant, at.Domain, ""}] || e.loud[at.Cell]:
