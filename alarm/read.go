@@ -151,8 +151,8 @@ func (t *Tables) Mitigations(ctx context.Context, to time.Time, window time.Dura
 	return out, err
 }
 
-// explain adds the rules that fired most in the window of a breach, who was behind most of it, examples of its events and
-// its severity.
+// explain adds the rules that fired most in the window of a breach, who was behind most of it, what its verdicts suggested
+// most, examples of its events and its severity.
 func (t *Tables) explain(ctx context.Context, b *audit.Breach) error {
 	if b.Tier == audit.TierPolicy || b.Tier == audit.TierBlind || b.State != audit.BreachOpen {
 		return nil
@@ -181,6 +181,11 @@ func (t *Tables) explain(ctx context.Context, b *audit.Breach) error {
 	if err := t.split(ctx, b, where, args); err != nil {
 		return err
 	}
+	if b.Tier != audit.TierMitigation { // which is of a mitigation already
+		if b.Mitigation, err = t.suggested(ctx, where, args); err != nil {
+			return err
+		}
+	}
 	events := "SELECT tenant_id, event_day, event_id FROM {{db}}.audit_current FINAL WHERE " + where
 	sql := "SELECT rule, uniqExact(tenant_id, event_day, event_id) AS n, max(severity) FROM (" + strings.ReplaceAll(found, "{{where}}", "tenant_id = ? AND event_day >= toDate(?) AND event_day <= toDate(?) AND (tenant_id, event_day, event_id) IN ("+events+")") +
 		") WHERE " + of + " GROUP BY rule ORDER BY n DESC, rule"
@@ -203,6 +208,13 @@ func (t *Tables) explain(ctx context.Context, b *audit.Breach) error {
 		b.Severity = audit.Severities[most-1]
 	}
 	return err
+}
+
+// suggested is the mitigation that was suggested most for a breach's interactions, which where chooses; "" for none.
+func (t *Tables) suggested(ctx context.Context, where string, args []any) (most string, err error) {
+	sql := "SELECT mitigation FROM {{db}}.audit_current FINAL WHERE " + where + " AND mitigation != '' GROUP BY mitigation ORDER BY count() DESC, mitigation LIMIT 1"
+	err = t.each(ctx, "alarm: mitigation", sql, args, func(r driver.Rows) error { return r.Scan(&most) })
+	return most, err
 }
 
 // mostBehind bounds how many applications, models and kinds a breach names, longestBehind their names in characters.

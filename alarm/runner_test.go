@@ -150,7 +150,7 @@ func TestRowsToBreaches(t *testing.T) {
 	if b.N != 2400 || b.K != 96 || b.Kind != "charter.sex" || b.Severity != audit.Critical || b.Seq != 1 || b.State != audit.BreachOpen || b.RuleSet != "r1" || b.From != at(960) || b.To != at(984) || b.Baseline < 0.0099 || b.Baseline > 0.0101 {
 		t.Errorf("%+v", b)
 	}
-	if len(b.Events) != 10 || b.Events[0] != strong || b.Changed.IsZero() || b.Opened != at(984) {
+	if b.Mitigation != "REPHRASE_RESPONSE" || len(b.Events) != 10 || b.Events[0] != strong || b.Changed.IsZero() || b.Opened != at(984) {
 		t.Errorf("%+v", b)
 	}
 	if d := gocmp.Diff([]audit.RuleCount{{Rule: "sex.a", Interactions: 8}, {Rule: "sex.b", Interactions: 5}}, b.TopRules); d != "" {
