@@ -115,6 +115,18 @@ func TestAwayForAnHour(t *testing.T) {
 	f.gate.shut.Store(false)
 	f.until(s, "all sent", f.settled(40))
 	f.exactly(want)
+	// What waits for a tracker that is set up no more is nobody's alarm.
+	forgotten := breach("charter.age")
+	gone := Derive("gone", policy(), &forgotten, "")[0]
+	if err := f.outbox.write(t.Context(), Entry{Ticket: gone, Target: "gone", State: Pending, Created: f.now().AddDate(0, 0, -9), Next: f.now(), version: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if out := f.sweep(s); out.Figures != (Figures{Sent: 40}) {
+		t.Errorf("%+v", out.Figures)
+	}
+	if fig, err := f.outbox.Figures(t.Context()); err != nil || fig.Pending != 1 {
+		t.Errorf("%+v %v", fig, err)
+	}
 }
 
 // Several processes sweep and send at once, and one of them goes.

@@ -204,9 +204,10 @@ type Figures struct {
 	Oldest              time.Time // when the oldest pending one was written; zero when there is none
 }
 
-// Figures counts.
-func (o *Outbox) Figures(ctx context.Context) (f Figures, err error) {
-	err = o.conn.QueryRow(ctx, `SELECT countIf(state = 'pending'), countIf(state = 'sent'), countIf(state = 'dead'), minIf(created_at, state = 'pending') FROM `+o.db+`.tickets FINAL`).
+// Figures counts tickets to these trackers; to all when none is named.
+func (o *Outbox) Figures(ctx context.Context, targets ...string) (f Figures, err error) {
+	err = o.conn.QueryRow(ctx, `SELECT countIf(state = 'pending'), countIf(state = 'sent'), countIf(state = 'dead'), minIf(created_at, state = 'pending') FROM `+o.db+`.tickets FINAL
+		WHERE empty({targets:Array(String)}) OR has({targets:Array(String)}, target)`, clickhouse.Named("targets", targets)).
 		Scan(&f.Pending, &f.Sent, &f.Dead, &f.Oldest)
 	if f.Oldest = instant(f.Oldest); f.Pending == 0 {
 		f.Oldest = time.Time{}

@@ -204,9 +204,9 @@ func (s *Service) restored(target string) {
 
 // Outcome counts what a sweep did.
 type Outcome struct {
-	Derived   int // tickets written
-	Published int // groups with something to send
-	Figures   Figures
+	Derived   int       // tickets written
+	Published int       // groups with something to send
+	Figures   Figures   // of the trackers that are set up
 	Through   time.Time // up to where breaches were looked at, by the store's clock
 }
 
@@ -244,7 +244,8 @@ func (s *Service) Sweep(ctx context.Context, from time.Time) (out Outcome, err e
 	}
 	out.Derived += len(fresh)
 	out.Through = now
-	due, err := s.outbox.due(ctx, s.opt.Now(), slices.Sorted(maps.Keys(s.targets)), mostDue)
+	targets := slices.Sorted(maps.Keys(s.targets))
+	due, err := s.outbox.due(ctx, s.opt.Now(), targets, mostDue)
 	if err != nil {
 		return out, err
 	}
@@ -256,7 +257,7 @@ func (s *Service) Sweep(ctx context.Context, from time.Time) (out Outcome, err e
 		return out, err
 	}
 	out.Published = len(notes)
-	out.Figures, err = s.outbox.Figures(ctx)
+	out.Figures, err = s.outbox.Figures(ctx, targets...)
 	return out, err
 }
 
