@@ -169,8 +169,11 @@ func TestBreachesLeadToTheirBoard(t *testing.T) {
 		t.Fatal(err)
 	}
 	const safety = `INSERT INTO breaches SELECT * REPLACE (2 AS version, 'safety.self_harm' AS kind) FROM breaches FINAL WHERE tier = 'policy'`
-	if err := writer(t, e).Exec(t.Context(), safety); err != nil {
-		t.Fatal(err)
+	const anyBias = `INSERT INTO breaches SELECT * REPLACE (generateUUIDv4() AS breach_id, '' AS kind) FROM breaches FINAL WHERE tier = 'ticket' LIMIT 1`
+	for _, add := range []string{safety, anyBias} {
+		if err := writer(t, e).Exec(t.Context(), add); err != nil {
+			t.Fatal(err)
+		}
 	}
 	now := time.Now().Add(time.Second)
 	s, err := expand.Statement(sql["breach_history"], expand.View{From: now.Add(-24 * time.Hour), To: now, Variables: choices()["all"]})
@@ -178,7 +181,49 @@ func TestBreachesLeadToTheirBoard(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := run(t, conn, s)
-	for kind, board := range map[string]string{"any bias": "evenhand-bias-rates", "charter.age": "evenhand-bias-rates", "safety.self_harm": "evenhand-safety"} {
+	for kind, board := range map[string]string{"any bias": "evenhand-bias-rates", "not analysed": "evenhand-bias-rates", "charter.age": "evenhand-bias-rates", "safety.self_harm": "evenhand-safety"} {
 		f.find(t, map[string]any{"kind": kind, "board": board})
+	}
+}
+
+// A breach of findings has no rate, and one of coverage is of no kind: neither its row nor its mark makes them up.
+func TestBreachesWithoutRate(t *testing.T) {
+	conn, _ := filled(t)
+	sql, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(time.Second)
+	for _, name := range []string{"breach_history", "breaches_now", "note_breaches"} {
+		s, err := expand.Statement(sql[name], expand.View{From: now.Add(-24 * time.Hour), To: now, Variables: choices()["all"]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		f := run(t, conn, s)
+		for i := range f.rows {
+			if name == "note_breaches" {
+				text := f.value(i, "text").(string)
+				tier := strings.Split(text, ", ")[1]
+				seen[tier] = true
+				if strings.Contains(text, " of 0 ") || strings.HasSuffix(text, " found") != (tier == "policy") || (f.value(i, "title") == "Breach: not analysed") != (tier == "blind") {
+					t.Errorf("%s: %v: %s", name, f.value(i, "title"), text)
+				}
+				continue
+			}
+			tier := f.value(i, "tier").(string)
+			seen[tier] = true
+			for _, column := range []string{"n", "rate", "baseline"} {
+				if got := fmt.Sprint(f.value(i, column)); (got == "<nil>") != (tier == "policy") {
+					t.Errorf("%s: %s of tier %s is %v", name, column, tier, got)
+				}
+			}
+			if (f.value(i, "kind") == "not analysed") != (tier == "blind") {
+				t.Errorf("%s: kind of tier %s is %v", name, tier, f.value(i, "kind"))
+			}
+		}
+		if !seen["blind"] || !seen["policy"] && name != "breaches_now" { // that of the fixture is closed
+			t.Errorf("%s: tiers %v", name, seen)
+		}
 	}
 }

@@ -1,7 +1,8 @@
 SELECT
-    b.changed_at AS changed, b.tenant_id AS tenant, b.domain, if(b.kind = '', 'any bias', b.kind) AS kind, b.rule_group AS rules,
+    b.changed_at AS changed, b.tenant_id AS tenant, b.domain, multiIf(b.tier = 'blind', 'not analysed', b.kind = '', 'any bias', b.kind) AS kind, b.rule_group AS rules,
     b.state, b.reason, b.tier, b.severity,
-    b.k, b.n, b.rate, b.baseline, b.opened_at AS opened,
+    b.k, if(b.tier = 'policy', NULL, b.n) AS n, if(b.tier = 'policy', NULL, b.rate) AS rate, if(b.tier = 'policy', NULL, b.baseline) AS baseline,
+    b.opened_at AS opened,
     arrayStringConcat(arraySlice(b.top_rules.rule, 1, 3), ', ') AS top_rules, b.mitigation,
     if(empty(b.event_ids), '', toString(b.event_ids[1])) AS example,
     t.remote_key AS ticket, t.url AS ticket_url,
