@@ -151,6 +151,8 @@ line 15: policies[3].name: "a" is taken; breaches bear the name of their policy,
 		{"a group, and kinds", "version: 1\npolicies:\n  - {name: a, tickt: {q: 0.1}}\n  - {name: b, kind: charter.sx}\n  - {name: c, kind: charter.s*}\n  - {name: d, kind: safety.violent*}", `line 3: policies[0].tickt: unknown key; did you mean ticket?
 line 4: policies[1].kind: no finding is of kind "charter.sx"; behind "charter." stands one of sex, race, colour, ethnic_origin, social_origin, genetic_features, language, religion, political_opinion, national_minority, property, birth, disability, age, sexual_orientation, nationality, or a beginning and *
 line 6: policies[3].kind: no finding is of kind "safety.violent*"; behind "safety." stands one of violence, self_harm, illegal_instructions, pii_leakage, hallucination_indicator, or a beginning and *`},
+		{"a second document", "version: 1\n---\nversion: 1\ndefaults: {off: true}\n", "line 2: a second document, which nobody would read; write all policies into one, without ---"},
+		{"a second document that is no YAML", "version: 1\n---\n{", "not YAML: yaml: line 3: did not find expected node content"},
 		{"far from any key", "version: 1\ndefaults: {zzz: 1}", "line 2: defaults.zzz: unknown key; `evenhand alarms policy` prints all keys"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

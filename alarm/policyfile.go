@@ -1,10 +1,12 @@
 package alarm
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed" // policy.yaml
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -53,10 +55,17 @@ func (r *policyReader) fault(n *yaml.Node, format string, args ...any) {
 
 // read takes the defaults of a file into base and gives the node of its policies, nil for none.
 func (r *policyReader) read(file []byte, base *Policy) (policies *yaml.Node) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(file, &doc); err != nil {
+	var doc, more yaml.Node
+	d := yaml.NewDecoder(bytes.NewReader(file))
+	if err := d.Decode(&doc); err != nil && !errors.Is(err, io.EOF) { // comments alone are an empty document
 		r.faults = append(r.faults, fmt.Errorf("not YAML: %w", err))
 		return nil
+	}
+	switch err := d.Decode(&more); {
+	case err == nil:
+		r.fault(&more, "a second document, which nobody would read; write all policies into one, without ---")
+	case !errors.Is(err, io.EOF):
+		r.faults = append(r.faults, fmt.Errorf("not YAML: %w", err))
 	}
 	if len(doc.Content) == 0 { // comments alone
 		return nil
