@@ -117,6 +117,20 @@ func TestWhyItIsOver(t *testing.T) {
 	}
 }
 
+// Whatever ended a breach, a person or new rules too, its return says nothing of why.
+func TestReturnAfterTheEnd(t *testing.T) {
+	b := breach("charter.age")
+	b.Reason = "returned"
+	for prev, want := range map[audit.BreachState]string{
+		audit.BreachResolved:  "**The breach has returned** after it was resolved.\n",
+		audit.BreachMitigated: "**The breach has returned** after this issue was closed.\n",
+	} {
+		if got := Derive("linear", policy(), &b, prev); len(got) != 2 || !strings.HasPrefix(got[1].Body, want) {
+			t.Errorf("%s: %+v", prev, got)
+		}
+	}
+}
+
 // What people read, word by word.
 func TestWords(t *testing.T) {
 	rate := breach("charter.age")

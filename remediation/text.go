@@ -121,7 +121,7 @@ func news(b *audit.Breach, prev audit.BreachState) string {
 	case prev == audit.BreachMitigated:
 		return "**The breach has returned** after this issue was closed."
 	case prev == audit.BreachResolved:
-		return "**The breach has returned** after its rate had been near the baseline."
+		return "**The breach has returned** after it was resolved." // by its rate, or by a person: an earlier comment says so
 	}
 	return "The breach goes on: the same was found again."
 }
