@@ -491,6 +491,19 @@ func TestNewRulesBeginAnew(t *testing.T) {
 	if r := Replay(w.history(), p, at(39*day), at(change+3), false, func() bool { return false }); r.Cells != 1 || r.Learning != 1 || r.Hours != 28 {
 		t.Errorf("%d cells, %d learning in %d hours", r.Cells, r.Learning, r.Hours)
 	}
+	imported := NewHistory(begin, 48, nil)
+	for i := range 48 {
+		imported.Analysed("acme", audit.HR, "r1", at(i), 1, 10)
+		imported.Analysed("acme", audit.Finance, "r2", at(i), 0, 1)
+	}
+	for _, tc := range []struct {
+		from, to int
+		want     uint64
+	}{{0, 48, 528}, {-5, 60, 528}, {10, 12, 22}, {12, 12, 0}, {50, 60, 0}} {
+		if got := imported.Late(at(tc.from), at(tc.to)); got != tc.want {
+			t.Errorf("late from %d to %d: %d, not %d", tc.from, tc.to, got, tc.want)
+		}
+	}
 	if r := Replay(NewHistory(begin, 48, nil), p, at(0), at(24), false, func() bool { return false }); r.Cells+r.Learning != 0 || r.Hours != 25 {
 		t.Errorf("of nothing: %+v", r)
 	}

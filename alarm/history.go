@@ -167,6 +167,19 @@ func (h *History) Found(c Cell, ruleSet string, at time.Time, k, late uint64) {
 	h.add(x.late, set, i, late)
 }
 
+// Late counts the analysed interactions of the hours in [from, to) that came too late to alarm.
+func (h *History) Late(from, to time.Time) (n uint64) {
+	first, end := max(0, h.hour(from)), min(h.Hours, h.hour(to))
+	for _, d := range h.domains {
+		for _, hours := range d.late {
+			for i := first; i < min(end, len(hours)); i++ {
+				n += uint64(hours[i])
+			}
+		}
+	}
+	return n
+}
+
 // all gives the domains in order of tenant and name.
 func (h *History) all() []*domain {
 	if h.sorted == nil {

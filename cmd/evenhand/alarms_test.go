@@ -180,3 +180,24 @@ func TestDecisionsShowPersons(t *testing.T) {
 		}
 	}
 }
+
+// Imports are no hours without interactions: a backtest says what of its hours could not alarm.
+func TestBacktestOfImports(t *testing.T) {
+	from := time.Date(2026, 4, 11, 0, 0, 0, 0, time.UTC)
+	const late = "4800 analysed interactions of these hours came over 48 hours after they happened, as imports do: they are part of baselines and never alarm\n"
+	for _, tc := range []struct {
+		r          backtested
+		want, lack string
+	}{
+		{backtested{Hours: 24, Late: 4800}, "There was nothing to look at in 24 hours: no analysed interaction came in time from 2026-04-11T00:00:00Z to 2026-04-12T00:00:00Z, or the policies switch their cells off\n" + late, "hold no"},
+		{backtested{Hours: 24}, "There was nothing to look at in 24 hours: the rollups hold no analysed interactions from", "48 hours"},
+		{backtested{Hours: 24, Cells: 5, Late: 4800}, "Cells: 5 compared with a baseline, 0 still learning (the most in an hour)\n" + late + "\nThe same cells", "nothing to look at"},
+		{backtested{Hours: 24, Cells: 5}, "Cells: 5 compared with a baseline, 0 still learning (the most in an hour)\n\nThe same cells", "48 hours"},
+	} {
+		tc.r.From, tc.r.To = from, from.AddDate(0, 0, 1)
+		var out bytes.Buffer
+		if printBacktest(&out, &tc.r); !strings.Contains(out.String(), tc.want) || strings.Contains(out.String(), tc.lack) {
+			t.Errorf("%+v: %s", tc.r, out.String())
+		}
+	}
+}

@@ -41,6 +41,7 @@ type backtested struct {
 	Muted    int             `json:"muted_hours"`
 	Cells    int             `json:"cells"`    // compared with a baseline, the most in an hour
 	Learning int             `json:"learning"` // whose past was too small for one, the most in an hour
+	Late     uint64          `json:"late"`     // analysed interactions of these hours that came over 48 hours late and never alarm
 	Naive    map[string]int  `json:"naive"`    // alarms of rules of thumb
 }
 
@@ -70,7 +71,7 @@ func (cmd *alarmsBacktestCmd) Run(ctx context.Context, c *cli, std *stdio) error
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	out := backtested{From: from, To: to, Hours: r.Hours, Episodes: r.Episodes, Warnings: r.Warnings, Muted: r.Muted, Cells: r.Cells, Learning: r.Learning, Naive: map[string]int{}}
+	out := backtested{From: from, To: to, Hours: r.Hours, Episodes: r.Episodes, Warnings: r.Warnings, Muted: r.Muted, Cells: r.Cells, Learning: r.Learning, Late: h.Late(from, to), Naive: map[string]int{}}
 	for i, rule := range alarm.NaiveRules {
 		out.Naive[rule.Name] = len(r.Naive[i])
 	}
@@ -108,9 +109,17 @@ func (cmd *alarmsBacktestCmd) window(now time.Time) (from, to time.Time, err err
 }
 
 func printBacktest(out io.Writer, r *backtested) {
+	late := ""
+	if r.Late > 0 {
+		late = fmt.Sprintf("%s of these hours came over 48 hours after they happened, as imports do: they are part of baselines and never alarm\n", count(int(r.Late), "analysed interaction"))
+	}
 	if len(r.Episodes)+r.Cells+r.Learning == 0 {
-		fmt.Fprintf(out, "There was nothing to look at in %d hours: the rollups hold no analysed interactions from %s to %s, or the policies switch their cells off\n",
-			r.Hours, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339))
+		why := "the rollups hold no analysed interactions"
+		if r.Late > 0 {
+			why = "no analysed interaction came in time"
+		}
+		fmt.Fprintf(out, "There was nothing to look at in %d hours: %s from %s to %s, or the policies switch their cells off\n%s",
+			r.Hours, why, r.From.Format(time.RFC3339), r.To.Format(time.RFC3339), late)
 		return
 	}
 	const stamp = "2006-01-02 15:04"
@@ -130,7 +139,7 @@ func printBacktest(out io.Writer, r *backtested) {
 	}
 	_ = t.Flush()
 	fmt.Fprintf(out, "\nBreaches: %d in %d hours; %d warnings (cells and hours), %d muted\n", len(r.Episodes), r.Hours, r.Warnings, r.Muted)
-	fmt.Fprintf(out, "Cells: %d compared with a baseline, %d still learning (the most in an hour)\n\nThe same cells under naive rules:\n", r.Cells, r.Learning)
+	fmt.Fprintf(out, "Cells: %d compared with a baseline, %d still learning (the most in an hour)\n%s\nThe same cells under naive rules:\n", r.Cells, r.Learning, late)
 	for _, rule := range alarm.NaiveRules {
 		fmt.Fprintf(out, "  %6d  %s\n", r.Naive[rule.Name], rule.Name)
 	}
