@@ -25,7 +25,7 @@ const (
 
 // IssuesGroup is the consumer group of what people did. It is not the topic's own, which sends tickets:
 // an issue that cannot be read, or an arbiter that gave up, must not hold up what is to be said.
-const IssuesGroup = kafkaconn.Remediation + ".issues"
+const IssuesGroup = kafkaconn.RemediationIssues
 
 // Run handles messages until ctx ends, in the order of middleware: correlation, poison queue, postponing,
 // retry, throttle, recoverer. tickets and issues subscribe for the topic's own group and for IssuesGroup;

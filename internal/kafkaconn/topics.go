@@ -34,8 +34,22 @@ const (
 // PipelineGroup is the consumer group that reads [Interactions].
 const PipelineGroup = "evenhand.pipeline"
 
-// GroupOf is the consumer group that a topic's records wait for: what it has not committed is never
-// deleted by the embedded broker. "" means that the topic waits for nobody.
+// RemediationIssues is the second consumer group of [Remediation], of what people did with issues.
+const RemediationIssues = Remediation + ".issues"
+
+// GroupsOf are the consumer groups that a topic's records wait for: what one of them has not committed is
+// never deleted by the embedded broker. None means that the topic waits for nobody.
+func GroupsOf(topic string) []string {
+	switch group := GroupOf(topic); {
+	case topic == Remediation:
+		return []string{group, RemediationIssues}
+	case group != "":
+		return []string{group}
+	}
+	return nil
+}
+
+// GroupOf is the consumer group that does a topic's own work; "" where there is none.
 func GroupOf(topic string) string {
 	switch topic {
 	case Interactions:

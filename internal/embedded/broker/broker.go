@@ -60,7 +60,7 @@ type Options struct {
 	MaxLogBytes int64
 	// Topics are further topics, of other formats, that are made and kept as those of interactions are; Groups says who reads them.
 	Topics []string
-	// Groups overrides the consumer group that a topic's records wait for (kafkaconn.GroupOf).
+	// Groups overrides the consumer group that a topic's records wait for (kafkaconn.GroupsOf).
 	Groups map[string]string
 	// TrimEvery is the time between two trims of a log that is not full. Default 30s.
 	TrimEvery time.Duration

@@ -177,6 +177,29 @@ func TestKillAfterTrim(t *testing.T) {
 	}
 }
 
+// What one of a topic's groups still waits for stays, however far the other is: tickets go on while the tracker does not
+// tell how an issue stands.
+func TestTrimWaitsForEveryGroup(t *testing.T) {
+	b := start(t, oneOf(t.TempDir()))
+	conn := connTo(b.Addr())
+	if err := produce(t, conn, kafkaconn.Remediation, numbered(0, 10)...); err != nil {
+		t.Fatal(err)
+	}
+	own := kafkaconn.GroupOf(kafkaconn.Remediation)
+	for _, tc := range []struct {
+		group          string
+		offset, starts int64
+	}{{own, 10, 0}, {kafkaconn.RemediationIssues, 4, 4}, {kafkaconn.RemediationIssues, 10, 9}} {
+		commitOf(t, conn, tc.group, kafkaconn.Remediation, tc.offset)
+		if err := b.Trim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if first, end := bounds(t, conn, kafkaconn.Remediation); first != tc.starts || end != 10 {
+			t.Errorf("%s at %d: the log is [%d,%d)", tc.group, tc.offset, first, end)
+		}
+	}
+}
+
 // randomText does not compress.
 func randomText(n, seed int) string {
 	b := make([]byte, n)

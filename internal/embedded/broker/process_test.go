@@ -182,11 +182,16 @@ func values(t *testing.T, conn kafkaconn.Config, topic string, from int64) (out 
 // commit moves the pipeline's position.
 func commit(t *testing.T, conn kafkaconn.Config, offset int64) {
 	t.Helper()
+	commitOf(t, conn, kafkaconn.PipelineGroup, kafkaconn.Interactions, offset)
+}
+
+func commitOf(t *testing.T, conn kafkaconn.Config, group, topic string, offset int64) {
+	t.Helper()
 	res, err := client(t, conn).OffsetCommit(t.Context(), &kafka.OffsetCommitRequest{
-		GroupID: kafkaconn.PipelineGroup, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{kafkaconn.Interactions: {{Offset: offset}}},
+		GroupID: group, GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: {{Offset: offset}}},
 	})
 	if err == nil {
-		err = res.Topics[kafkaconn.Interactions][0].Error
+		err = res.Topics[topic][0].Error
 	}
 	if err != nil {
 		t.Fatal(err)

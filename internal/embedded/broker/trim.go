@@ -32,21 +32,13 @@ func (b *Broker) Trim(ctx context.Context) error {
 	now := b.opt.now()
 	var errs []error
 	for _, t := range b.topics() {
-		group := b.groupOf(t.Name)
-		var positions map[int32]kfake.GroupCommit
-		if group != "" {
-			if info := b.cluster.GroupInfo(group); info != nil {
-				positions = info.Commits[t.Name]
-			}
-		}
+		groups := b.groupsOf(t.Name)
 		parts := b.cluster.PartitionInfos(t.Name)
 		for _, p := range parts {
 			to := p.LogStartOffset
 			switch {
-			case group != "":
-				if c, ok := positions[p.Partition]; ok {
-					to = c.Offset
-				}
+			case len(groups) > 0:
+				to = b.committed(groups, t.Name, p)
 			case isRing(t.Name):
 				to = b.diary.ring(t.Name, p, now, ringBytes/int64(len(parts)))
 			}
@@ -66,15 +58,26 @@ func (b *Broker) Trim(ctx context.Context) error {
 	return audit.E("embedded/broker: trim", audit.KindInternal, errors.Join(errs...))
 }
 
+// committed is the offset below which no group waits for a partition's records: of one that has committed nothing, its start.
+func (b *Broker) committed(groups []string, topic string, p *kfake.PartitionInfo) int64 {
+	to := p.HighWatermark
+	for _, g := range groups {
+		at := p.LogStartOffset
+		if info := b.cluster.GroupInfo(g); info != nil {
+			if c, ok := info.Commits[topic][p.Partition]; ok {
+				at = c.Offset
+			}
+		}
+		to = min(to, at)
+	}
+	return to
+}
+
 // consumed tells whether the group has read interactions that are still in the log.
 func (b *Broker) consumed() bool {
-	info := b.cluster.GroupInfo(b.groupOf(kafkaconn.Interactions))
-	if info == nil {
-		return false
-	}
+	groups := b.groupsOf(kafkaconn.Interactions)
 	for _, p := range b.cluster.PartitionInfos(kafkaconn.Interactions) {
-		c, ok := info.Commits[kafkaconn.Interactions][p.Partition]
-		if ok && min(c.Offset, p.HighWatermark-1) > p.LogStartOffset {
+		if min(b.committed(groups, kafkaconn.Interactions, p), p.HighWatermark-1) > p.LogStartOffset {
 			return true
 		}
 	}
@@ -85,11 +88,11 @@ func isRing(topic string) bool {
 	return topic == kafkaconn.AuditStream || topic == kafkaconn.DeadLetters
 }
 
-func (b *Broker) groupOf(topic string) string {
+func (b *Broker) groupsOf(topic string) []string {
 	if g, ok := b.opt.Groups[topic]; ok {
-		return g
+		return []string{g}
 	}
-	return kafkaconn.GroupOf(topic)
+	return kafkaconn.GroupsOf(topic)
 }
 
 // measure takes the log's size from kfake and decides whether it is still full.
