@@ -92,6 +92,10 @@ func (s settings) ticketPolicy() remediation.Policy {
 // tracks tells whether a tracker is set up.
 func (s settings) tracks() bool { return s.Linear.APIKey != "" || s.Webhook.URL != "" }
 
+// teamAlone is what is said of settings that mean Linear and lack its key: a variable that did not arrive, an empty file. It is
+// no fault, for commands and installations that send nothing may share the file.
+const teamAlone = "linear.team is set and linear.api_key is not, or is empty: give EVENHAND_LINEAR_API_KEY_FILE to the process that sends"
+
 func (s settings) validateTrackers() error {
 	errs := []error{s.ticketPolicy().Validate()}
 	if s.Linear.APIKey != "" {
@@ -145,6 +149,9 @@ type remedy struct {
 // newRemedy gives nil when no tracker is set up: breaches are recorded all the same. The caller closes.
 func newRemedy(s settings, conn driver.Conn, database string, kafka kafkaconn.Config, o remediation.Observer, log *slog.Logger) (*remedy, error) {
 	if !s.tracks() {
+		if s.Linear.Team != "" {
+			log.Warn("breaches are recorded, and nobody gets an issue", "detail", teamAlone)
+		}
 		return nil, nil
 	}
 	list, err := s.trackers()
@@ -252,6 +259,9 @@ func remediationJob(s settings, r *remedy) jobs.Job {
 // tracker tells the doctor about the trackers that are set up.
 func tracker(ctx context.Context, s settings) diagnosis {
 	const what = "tracker"
+	if !s.tracks() && s.Linear.Team != "" {
+		return diagnosis{"warn", what, teamAlone + "; with these settings breaches are recorded and nobody gets an issue"}
+	}
 	if !s.tracks() {
 		return diagnosis{"ok", what, "these settings name none: a process that runs with them records breaches, and nobody gets an issue; see docs/linear.md"}
 	}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/evenhand/evenhand/internal/kafkaconn"
 )
 
 func TestWindowOfFigures(t *testing.T) {
@@ -54,6 +57,23 @@ func TestReadersNeedNoTrackersKey(t *testing.T) {
 	}
 	if _, err := c.loadWhole(defaultSettings(), []string{roleRemediation}, true); err == nil || !strings.Contains(err.Error(), "linear.webhook_secret: is of no use without linear.api_key") {
 		t.Errorf("a sender: %v", err)
+	}
+}
+
+// Settings that mean Linear and have lost its key start, and say that nobody gets an issue; those without a tracker are quiet.
+func TestTeamWithoutKeyIsTold(t *testing.T) {
+	for team, want := range map[string]string{"BIAS": "warn", "": "ok"} {
+		s := defaultSettings()
+		s.Linear.Team = team
+		d := tracker(t.Context(), s)
+		if d.State != want || strings.Contains(d.Says, "linear.api_key is not") != (team != "") {
+			t.Errorf("%q: %+v", team, d)
+		}
+		var log bytes.Buffer
+		r, err := newRemedy(s, nil, "", kafkaconn.Config{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
+		if r != nil || err != nil || strings.Contains(log.String(), "nobody gets an issue") != (team != "") {
+			t.Errorf("%q: %v %v %s", team, r, err, log.String())
+		}
 	}
 }
 
