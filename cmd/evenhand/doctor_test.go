@@ -109,8 +109,8 @@ func TestSettingsOfKafkaAreLookedAt(t *testing.T) {
 	dir := t.TempDir()
 	for args, want := range map[string]string{
 		"topics --list --set kafka.brokers=127.0.0.1:1 --set kafka.sasl_user=u": "kafka.sasl_mechanism: is empty but a user or password is set",
-		"topics --set kafka.brokers=PLAINTEXT://127.0.0.1:1":                     "leave out the listener's name",
-		"config --set kafka.compression=brotli":                                  "kafka.compression:",
+		"topics --set kafka.brokers=PLAINTEXT://127.0.0.1:1":                    "leave out the listener's name",
+		"config --set kafka.compression=brotli":                                 "kafka.compression:",
 	} {
 		r := command(t, "", append(strings.Fields(args), "--set", "data_dir="+dir)...)
 		if r.code != 2 || strings.Count(r.err, want) != 1 {

@@ -450,7 +450,7 @@ func (c *cli) loadWhole(s settings, roles []string, embedded bool) (settings, er
 		}
 		if !embedded && !slices.Equal(roles, []string{roleAnalyzer}) {
 			k, h := s.kafka(), s.clickhouse()
-			k.Compression = "" // validate has looked at it
+			k.Compression = ""       // validate has looked at it
 			if len(k.Brokers) == 0 { // 'run' says so; what stands beside is looked at all the same
 				k.Brokers = kafkaconn.DefaultConfig().Brokers
 			}
