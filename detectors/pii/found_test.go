@@ -244,7 +244,7 @@ func TestPasswordsInOtherWords(t *testing.T) {
 		"machine api.acme.io login ops password §Kelp.Harbor19§", "db1.acme.io:5432:shop:ops:§Kelp.Harbor19§", "requirepass §Kelp.Harbor19§", "--token §q8Zt3vLm2XkP9rWd7sBn§",
 		"We rotated the API key to §q8Zt3vLm2XkP9rWd7sBn§ today", "| API key | §q8Zt3vLm2XkP9rWd7sBn§ |", "Cookie: PHPSESSID=§q8zt3vlm2xkp9rwd7sbn4§; lang=de",
 		"[09:12] ana: what's the wifi password again?\n[09:13] ben: §Kelp.Harbor19§\n[09:13] ana: thx", "QA logs in as qa.tester with §Kelp.Harbor19§ every night",
-		"| Name | Door PIN |\n|---|---|\n| Ana | §4920§ |\n| Ben | §8163§ |", "name,password\nana,§kelpwind7§", `variable "db_password" { default = "§Kelp-Harbor-19§" }`, "Il codice del cancello è §19742§", "Portkoden är §3852§", "my phone PIN §159357§",
+		"| Name | Door PIN |\n|---|---|\n| Ana | §4920§ |\n| Ben | §8163§ |", "name,password\nana,§kelpwind7§", `variable "db_password" { default = "§Kelp-Harbor-19§" }`, "Here are two strong passwords for you:\n\n1. `§vR8#kelpwood§`\n2. `§DvJ-BEV9lRxmE§`\n\nTell me which one you like.", "My recovery codes:\n§ea754-2fb68§\n§1f88b-09f45§", "Il codice del cancello è §19742§", "Portkoden är §3852§", "my phone PIN §159357§",
 		"The PIN of the card is §4821§.", "Der Türcode ist §20561§.", "Your verification code is §804271§.", "seed phrase: §orbit velvet cradle dune hammer spice lunar fetch mango ridge tunnel wolf§",
 	} {
 		plain := strings.ReplaceAll(text, "§", "")
@@ -279,7 +279,7 @@ func TestNoPasswordsInOtherWords(t *testing.T) {
 		"CREATE USER ops IDENTIFIED BY 'your_password_1';", "INSERT INTO users (name, password) VALUES (?, ?);", `connect("localhost", "utf8mb4")`, `auth=("user", "password")`,
 		"psk := tls13.ExpandLabel(suite.hash.New)", "var list = []string{\n\t\"encodepassword\",\n\t\"encodesql92\",\n}", "GET /login HTTP/1.1", "Boarding pass AB1234, gate B22", "The mountain pass at 2,300m is closed.",
 		"id,user,password_hash\n1,ana,$2b$12$EixZaYVK1fsbw1ZfbX3OXePaWxn96p36WQoeG6Lruj3vjPGga31lW", "$hash = password_hash($password, PASSWORD_ARGON2ID);", "The password regex is ^(?=.*[a-z])(?=.*\\d)[A-Za-z\\d]{8,}$",
-		"Boarding pass: LH1834 MUC-LIS", "password check OK, session started (node=app-03)", "git clone git@github.com:acme/app2.git", "What was the password policy again?\nBob: it is in the handbook of 2024.", "The code of the error is 4040.", "Der Code für den Rabatt ist 20201.",
+		"Boarding pass: LH1834 MUC-LIS", "A strong password has:\n- 12 characters\n- digits and signs", "password check OK, session started (node=app-03)", "git clone git@github.com:acme/app2.git", "What was the password policy again?\nBob: it is in the handbook of 2024.", "The code of the error is 4040.", "Der Code für den Rabatt ist 20201.",
 		"Connect it to pin 1284 of the board.", "PIN code: 560034", "The recovery phrase is the only way that your wallet can ever come back when the device is lost.",
 		"The access token is refreshed after 15 minutes.", "arn:aws:secretsmanager:us-east-1:123456789012:secret:SecretName-6RandomCharacters", "Pressing pass: Ctrl+P opens it.", "sed 's/password=.*/password=***/' app.log",
 	} {

@@ -22,7 +22,7 @@ var byName = withAnyCase(map[string]Func{
 	"ssn":          SSN,
 	"secret":       Secret,
 
-	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn, "pin": PIN, "password_quoted": PasswordQuoted, "seed_phrase": SeedPhrase,
+	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn, "secret_list": SecretList, "pin": PIN, "password_quoted": PasswordQuoted, "seed_phrase": SeedPhrase,
 
 	"token": Token, "wallet": Wallet,
 	"email": Email, "ip": IP, "mac": MAC,
@@ -74,10 +74,13 @@ var values = map[string]func(text string, start, end int) (from, to int){
 type Range struct{ From, To int }
 
 // Values gives where the values stand of a match that passed the named check, one as a rule: without a label that the
-// pattern holds, whole where the pattern marks a part only, and of the name of a column all that are in it.
+// pattern holds, whole where the pattern marks a part only, and of the name of a column, or of the line before a list, all that are in it.
 func Values(name, text string, start, end int) []Range {
-	if name == "secret_column" {
+	switch name {
+	case "secret_column":
 		return secretCells(text, start, end)
+	case "secret_list":
+		return secretItems(text, start, end)
 	}
 	if f := values[name]; f != nil {
 		start, end = f(text, start, end)

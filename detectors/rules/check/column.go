@@ -139,6 +139,39 @@ func cellWord(cell string, at int) (Range, bool) {
 	return Range{at, at + len(value)}, value != "" && !strings.ContainsAny(value, " \t<>")
 }
 
+// SecretList tells whether a match that ends with the line before a list leads to secrets in it.
+func SecretList(text string, start, end int) bool { return len(secretItems(text, start, end)) > 0 }
+
+// item is a line that holds one word, as an item of a list or alone; \1 is the word.
+var item = regexp.MustCompile("^[ \\t]*(?:[-*•]|\\d{1,2}[.)])?[ \\t]*[`*\"']{0,3}([^\\s`\"']{6,64}?)[`*\"']{0,3}[ \\t\\r]*$")
+
+// recovery is a code of recovery: groups of letters and digits.
+var recovery = regexp.MustCompile(`^[0-9A-Za-z]{4,8}(?:-[0-9A-Za-z]{4,8}){1,5}$`)
+
+// secretItems gives the secrets in the list that begins behind a match. One empty line may stand between two items.
+func secretItems(text string, start, end int) (found []Range) {
+	const mostItems = 50
+	codes := strings.Contains(strings.ToLower(text[start:end]), "cod") // of recovery
+	empty := 0
+	for at := end; at < len(text) && len(found) < mostItems && empty < 2; {
+		whole, _, _ := strings.Cut(text[at:min(len(text), at+mostLine)], "\n")
+		if strings.TrimSpace(whole) == "" {
+			empty++
+		} else {
+			m := item.FindStringSubmatchIndex(whole)
+			if m == nil {
+				break
+			}
+			if v := whole[m[2]:m[3]]; !(isPassword(v, false) && strong(v)) && !(codes && recovery.MatchString(v) && strings.ContainsAny(v, "0123456789")) {
+				break
+			}
+			found, empty = append(found, Range{at + m[2], at + m[3]}), 0
+		}
+		at += len(whole) + 1
+	}
+	return found
+}
+
 // into begins the columns of a statement that inserts rows.
 var into = regexp.MustCompile(`(?i)\binsert\s+into\s+[\w."\x60\[\]]{1,80}\s*\($`)
 
