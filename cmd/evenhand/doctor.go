@@ -65,7 +65,7 @@ func (cmd *doctorCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		}
 		out = append(out, diagnoseFiles(files, up))
 		out = append(out, diagnoseAccess(ctx, s, up)...)
-		out = append(out, tracker(ctx, s), s.Judge.diagnose(s.PII.Mask), s.Retention.diagnose())
+		out = append(out, tracker(ctx, s), s.Judge.asked(ctx, s.Judge.diagnose(s.PII.Mask)), s.Retention.diagnose())
 	}
 	bad := false
 	for _, x := range out {

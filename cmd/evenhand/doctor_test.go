@@ -1,8 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +82,33 @@ func TestDoctorTriesTheDataFolder(t *testing.T) {
 	command(t, "", "doctor", "--data-dir", filepath.Join(dir, "new"))
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
 		t.Errorf("the doctor left something: %v %v", left, err)
+	}
+}
+
+// The doctor asks the judge's server for its models: a key that is refused and a model that is not there fail every text later.
+func TestDoctorAsksTheJudgesServer(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.Header.Get("Authorization") != "Bearer good-key" {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"error":{"code":"invalid_api_key"}}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":[{"id":"gpt-4o-mini"}]}`)
+	}))
+	defer s.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, tc := range []struct{ url, key, model, want string }{
+		{s.URL, "good-key", "gpt-4o-mini", `ok +judge +gpt-4o-mini is asked`},
+		{s.URL, "old-key", "gpt-4o-mini", `bad +judge +llm: HTTP 401 \(invalid_api_key\): .*judge.api_key`},
+		{s.URL, "good-key", "gpt-4o-mimi", `warn +judge .*its server lists no such model: judge.model`},
+		{gone.URL, "good-key", "gpt-4o-mini", `warn +judge .*its server does not answer now: llm: `},
+	} {
+		r := command(t, "", "doctor", "--data-dir", t.TempDir(), "--set", "judge.base_url="+tc.url+"/v1", "--set", "judge.api_key="+tc.key, "--set", "judge.model="+tc.model)
+		if !regexp.MustCompile(tc.want).MatchString(r.out) {
+			t.Errorf("%s\nwant %s", r.out, tc.want)
+		}
 	}
 }
 

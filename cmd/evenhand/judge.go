@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -274,7 +275,7 @@ func judgeJob(s settings, st *store.Store, e *judgeEnd) jobs.Job {
 	return j
 }
 
-// diagnose tells the doctor about the judge; mask is pii.mask.
+// diagnose tells the doctor about the judge's settings; mask is pii.mask.
 func (s judgeSettings) diagnose(mask string) diagnosis {
 	const what = "judge"
 	m, err := s.newModel(nil)
@@ -295,4 +296,25 @@ func (s judgeSettings) diagnose(mask string) diagnosis {
 		return diagnosis{"warn", what, says + "; personal data are not masked before: pii.mask is off"}
 	}
 	return diagnosis{"ok", what, says}
+}
+
+// asked adds to what the doctor says of the judge what its server says to the key, and whether it has the model.
+func (s judgeSettings) asked(ctx context.Context, d diagnosis) diagnosis {
+	m, err := s.newModel(nil)
+	if err != nil || !s.on() {
+		return d
+	}
+	defer m.Close()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	models, err := m.Check(ctx)
+	switch advice := llm.Advice(err); {
+	case advice != "":
+		return diagnosis{"bad", d.What, fmt.Sprintf("%v: %s", err, advice)}
+	case err != nil:
+		return diagnosis{"warn", d.What, fmt.Sprintf("%s; its server does not answer now: %v", d.Says, err)}
+	case len(models) > 0 && !slices.Contains(models, s.Model):
+		return diagnosis{"warn", d.What, d.Says + "; its server lists no such model: judge.model"}
+	}
+	return d
 }
