@@ -249,3 +249,18 @@ func seedValue(text string, start, end int) (from, to int) {
 }
 
 var seedLead = regexp.MustCompile("(?i)^.{4,}?(?:[:=\"'`]|\\b(?:is|are|ist|lautet|sind))[\\s:\"'`]*")
+
+// DigitsKey tells whether a match ends in a key of sixteen to twenty-four digits.
+func DigitsKey(text string, start, end int) bool {
+	from, to := digitsAtEnd(text, start, end)
+	n := len(digits(text[from:to]))
+	return n >= 16 && n <= 24 && !chainedBehind(text, end)
+}
+
+func digitsAtEnd(text string, start, end int) (from, to int) {
+	from = end
+	for from > start && (isDigit(text[from-1]) || contains(" -", text[from-1])) {
+		from--
+	}
+	return from + len(text[from:end]) - len(strings.TrimLeft(text[from:end], " -")), end
+}
