@@ -244,7 +244,7 @@ func TestPasswordsInOtherWords(t *testing.T) {
 		"machine api.acme.io login ops password §Kelp.Harbor19§", "db1.acme.io:5432:shop:ops:§Kelp.Harbor19§", "requirepass §Kelp.Harbor19§", "--token §q8Zt3vLm2XkP9rWd7sBn§",
 		"We rotated the API key to §q8Zt3vLm2XkP9rWd7sBn§ today", "| API key | §q8Zt3vLm2XkP9rWd7sBn§ |", "Cookie: PHPSESSID=§q8zt3vlm2xkp9rwd7sbn4§; lang=de",
 		"[09:12] ana: what's the wifi password again?\n[09:13] ben: §Kelp.Harbor19§\n[09:13] ana: thx", "QA logs in as qa.tester with §Kelp.Harbor19§ every night",
-		"| Name | Door PIN |\n|---|---|\n| Ana | §4920§ |\n| Ben | §8163§ |", "name,password\nana,§kelpwind7§", `variable "db_password" { default = "§Kelp-Harbor-19§" }`, "Here are two strong passwords for you:\n\n1. `§vR8#kelpwood§`\n2. `§DvJ-BEV9lRxmE§`\n\nTell me which one you like.", "My recovery codes:\n§ea754-2fb68§\n§1f88b-09f45§", "Der WLAN-Schlüssel lautet §7302 1884 5569 0127 3341§.", "Il codice del cancello è §19742§", "Portkoden är §3852§", "my phone PIN §159357§",
+		"| Name | Door PIN |\n|---|---|\n| Ana | §4920§ |\n| Ben | §8163§ |", "name,password\nana,§kelpwind7§", "Here are two strong passwords for you:\n\n1. `§vR8#kelpwood§`\n2. `§DvJ-BEV9lRxmE§`\n\nTell me which one you like.", "My recovery codes:\n§ea754-2fb68§\n§1f88b-09f45§", "Der WLAN-Schlüssel lautet §7302 1884 5569 0127 3341§.", "Il codice del cancello è §19742§", "Portkoden är §3852§", "my phone PIN §159357§",
 		"The PIN of the card is §4821§.", "Der Türcode ist §20561§.", "Your verification code is §804271§.", "seed phrase: §orbit velvet cradle dune hammer spice lunar fetch mango ridge tunnel wolf§",
 	} {
 		plain := strings.ReplaceAll(text, "§", "")

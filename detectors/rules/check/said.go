@@ -91,11 +91,10 @@ func valueAtBegin(text string, start, end int) (from, to int) {
 	match := text[start:end]
 	from = start + len(match) - len(strings.TrimLeft(match, " \t\r\n\"'`*_("))
 	to = min(valueEnd(text, from), end)
-	if name, _, ok := strings.Cut(text[from:to], ":"); ok && (strings.HasSuffix(match, "chpasswd") || strings.HasSuffix(match, "@tcp(")) {
+	if name, _, ok := strings.Cut(text[from:to], ":"); ok && strings.HasSuffix(match, "chpasswd") {
 		from += len(name) + 1
 	}
-	value, _, _ := strings.Cut(text[from:to], "@tcp(")
-	return from, from + len(trimmed(strings.TrimRight(value, "*_)|")))
+	return from, from + len(trimmed(strings.TrimRight(text[from:to], "*_)|")))
 }
 
 // valueAtEnd gives the value of whose first characters, head of them, a match ends in.
