@@ -93,7 +93,7 @@ func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 			}
 		}
 	})
-	if f.ID != (audit.ID{}) {
+	if !f.ID.IsZero() {
 		w.publishOpinion(ctx, kindReview, it, f.ID)
 	}
 	return now.item, nil

@@ -25,6 +25,21 @@ func (rows masked) test(t *testing.T) {
 	}
 }
 
+// secretsMasked wants each of the secrets masked that a text holds between two signs §, and nothing else.
+func secretsMasked(t *testing.T, text string) {
+	t.Helper()
+	plain, want := "", ""
+	for i, part := range strings.Split(text, "§") {
+		if plain += part; i%2 == 1 {
+			part = "[CREDENTIAL]"
+		}
+		want += part
+	}
+	if got := pii.Mask(plain, audit.Output, find(t, plain)); got != want {
+		t.Errorf("%.200q becomes %.200q", plain, got)
+	}
+}
+
 // Signs between the columns of a table or the items of a list are no part of the telephone number beside them.
 func TestPhonesInLists(t *testing.T) {
 	masked{
@@ -91,11 +106,7 @@ func TestLongTokens(t *testing.T) {
 		"see §ya29." + long[:500] + "§", "see §sk-" + long + "§ end", "see §glpat-" + long[:300] + "§.",
 		"AccountKey=§" + strings.ReplaceAll(long, "-", "+")[:86] + "==§;EndpointSuffix",
 	} {
-		parts := strings.Split(text, "§")
-		text, want := parts[0]+parts[1]+parts[2], parts[0]+"[CREDENTIAL]"+parts[2]
-		if got := pii.Mask(text, audit.Output, find(t, text)); got != want {
-			t.Errorf("%.60q… becomes %.200q", text, got)
-		}
+		secretsMasked(t, text)
 	}
 }
 
@@ -108,11 +119,7 @@ func TestTokens(t *testing.T) {
 		"§xoxe-1-" + mixed + "§", "§xoxe.xoxp-1-" + mixed + "§.", "§tvly-dev-" + mixed[:32] + "§", "§lsv2_pt_" + hex[:32] + "_" + hex[:10] + "§", "§pcsk_" + mixed + "§", "§rubygems_" + hex + hex[:8] + "§",
 		"§dp.pt." + mixed + "§", "§pscale_pw_" + mixed + "§", "§NRAK-TO9WPOOSSM6NVDRUA9K1H6UBVWO§", "§HRKU-" + mixed[:36] + "§", "§EAAG" + mixed + mixed + "§", "(§ya29." + mixed + "§)",
 	} {
-		parts := strings.Split(text, "§")
-		text, want := parts[0]+parts[1]+parts[2], parts[0]+"[CREDENTIAL]"+parts[2]
-		if got := pii.Mask(text, audit.Output, find(t, text)); got != want {
-			t.Errorf("%q becomes %q", text, got)
-		}
+		secretsMasked(t, text)
 	}
 }
 
@@ -247,17 +254,7 @@ func TestPasswordsInOtherWords(t *testing.T) {
 		"| Name | Door PIN |\n|---|---|\n| Ana | §4920§ |\n| Ben | §8163§ |", "name,password\nana,§kelpwind7§", "Here are two strong passwords for you:\n\n1. `§vR8#kelpwood§`\n2. `§DvJ-BEV9lRxmE§`\n\nTell me which one you like.", "My recovery codes:\n§ea754-2fb68§\n§1f88b-09f45§", "Der WLAN-Schlüssel lautet §7302 1884 5569 0127 3341§.", "Il codice del cancello è §19742§", "Portkoden är §3852§", "my phone PIN §159357§",
 		"The PIN of the card is §4821§.", "Der Türcode ist §20561§.", "Your verification code is §804271§.", "seed phrase: §orbit velvet cradle dune hammer spice lunar fetch mango ridge tunnel wolf§",
 	} {
-		plain := strings.ReplaceAll(text, "§", "")
-		want := ""
-		for i, part := range strings.Split(text, "§") {
-			if i%2 == 1 {
-				part = "[CREDENTIAL]"
-			}
-			want += part
-		}
-		if got := pii.Mask(plain, audit.Output, find(t, plain)); got != want {
-			t.Errorf("%q becomes %q", plain, got)
-		}
+		secretsMasked(t, text)
 	}
 }
 

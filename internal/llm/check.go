@@ -25,12 +25,8 @@ func (c *Client) Check(ctx context.Context) (models []string, err error) {
 		return nil, audit.E(op, audit.KindInvalid, err)
 	}
 	q.Header.Set("User-Agent", "evenhand")
-	switch h := c.cfg.header(); {
-	case c.key == "":
-	case h == "Authorization":
-		q.Header.Set(h, "Bearer "+c.key)
-	default:
-		q.Header.Set(h, c.key)
+	if c.key != "" {
+		q.Header.Set(c.cfg.carry(c.key))
 	}
 	res, err := c.http.Do(q)
 	if err != nil {

@@ -200,11 +200,8 @@ func (c *Client) send(ctx context.Context, q Request, d dialect) (*Answer, *faul
 	if c.cfg.APIVersion != "" {
 		opts = append(opts, option.WithQuery("api-version", c.cfg.APIVersion))
 	}
-	key := cmp.Or(q.Key.Reveal(), c.key)
-	if h := c.cfg.header(); key != "" && h == "Authorization" {
-		opts = append(opts, option.WithHeader(h, "Bearer "+key))
-	} else if key != "" {
-		opts = append(opts, option.WithHeader(h, key))
+	if key := cmp.Or(q.Key.Reveal(), c.key); key != "" {
+		opts = append(opts, option.WithHeader(c.cfg.carry(key)))
 	}
 	var res *http.Response
 	said, err := c.chat.New(ctx, d.params(q.Model, q), append(opts, option.WithResponseInto(&res))...)

@@ -139,6 +139,14 @@ func (c Config) key() string {
 	return ""
 }
 
+// carry gives the header that carries a key, and what it says.
+func (c Config) carry(key string) (header, value string) {
+	if header = c.header(); header == "Authorization" {
+		key = "Bearer " + key
+	}
+	return header, key
+}
+
 // header names what carries the key.
 func (c Config) header() string {
 	switch {

@@ -22,7 +22,8 @@ var byName = withAnyCase(map[string]Func{
 	"ssn":          SSN,
 	"secret":       Secret,
 
-	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_before": PasswordBefore, "key_said": KeySaid, "secret_column": SecretColumn, "secret_list": SecretList, "digits_key": DigitsKey, "pin": PIN, "password_quoted": PasswordQuoted, "seed_phrase": SeedPhrase,
+	"password_said": PasswordSaid, "password_given": PasswordGiven, "password_quoted": PasswordQuoted, "password_before": PasswordBefore,
+	"key_said": KeySaid, "digits_key": DigitsKey, "pin": PIN, "seed_phrase": SeedPhrase, "secret_column": SecretColumn, "secret_list": SecretList,
 
 	"token": Token, "wallet": Wallet,
 	"email": Email, "ip": IP, "mac": MAC,
@@ -67,7 +68,8 @@ func upper(s string) string {
 var values = map[string]func(text string, start, end int) (from, to int){
 	"luhn": cardValue, "iban": ibanValue, "ip": ipValue, "ssn": ssnValue, "secret": secretRange, "email": emailValue, "licence": licenceValue, "token": tokenValue,
 	"phone": phoneValue, "phone_international": phoneValue, "phone_labelled": phoneValue, "phone_called": phoneValue, "date": dateValue,
-	"password_said": saidValue(passwordHead), "password_given": saidValue(passwordHead), "key_said": saidValue(keyHead), "password_before": valueAtBegin, "pin": pinValue, "digits_key": digitsAtEnd, "password_quoted": quotedValue, "seed_phrase": seedValue,
+	"password_said": saidValue(passwordHead), "password_given": saidValue(passwordHead), "password_quoted": quotedValue, "password_before": valueAtBegin,
+	"key_said": saidValue(keyHead), "digits_key": digitsAtEnd, "pin": pinValue, "seed_phrase": seedValue,
 }
 
 // Range is a part of a text, in bytes.

@@ -11,8 +11,7 @@ var separators = [...]string{"|", "\t", ";", ","}
 // ColumnHead gives, in lower case, the name of the column that a value of a table of text stands in: the
 // paragraph's first line has as many signs between columns as the value's own, at least one.
 func ColumnHead(text string, at int) string {
-	const most = 1 << 12
-	least := max(0, at-most)
+	least := max(0, at-mostLine)
 	lineAt := func(at int) int { return least + strings.LastIndexByte(text[least:at], '\n') + 1 }
 	line := lineAt(at)
 	from := line
@@ -27,7 +26,7 @@ func ColumnHead(text string, at int) string {
 		return ""
 	}
 	head, _, _ := strings.Cut(text[from:line], "\n")
-	whole, _, _ := strings.Cut(text[line:min(len(text), at+most)], "\n")
+	whole, _, _ := strings.Cut(text[line:min(len(text), at+mostLine)], "\n")
 	for _, sep := range [...]string{",", ";", "\t", "|"} {
 		if n := strings.Count(head, sep); n > 0 && n == strings.Count(whole, sep) {
 			return strings.ToLower(strings.Split(head, sep)[strings.Count(text[line:at], sep)])
@@ -86,7 +85,7 @@ func cells(text string, start int) []Range {
 		return secretValues(text, at, start)
 	}
 	begin := start - len(line(text, start))
-	if !startsLine(text, begin) {
+	if begin > 0 && text[begin-1] != '\n' { // of a long line only the end is looked at
 		return nil
 	}
 	head, _, _ := strings.Cut(text[begin:min(len(text), begin+mostLine)], "\n")
@@ -106,9 +105,6 @@ func cells(text string, start int) []Range {
 	}
 	return nil
 }
-
-// startsLine tells whether a line begins at a place: one of which only the end is looked at does not.
-func startsLine(text string, at int) bool { return at == 0 || text[at-1] == '\n' }
 
 // cellsBelow gives the words in a column of the lines from a place on that have as many separators as the head.
 func cellsBelow(text string, at int, sep string, n, column int) (found []Range) {

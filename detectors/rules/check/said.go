@@ -13,23 +13,30 @@ const passwordHead, keyHead = 6, 12
 
 // PasswordSaid tells whether a match that ends with the first six characters of a value, in quotation marks or without, ends in a password:
 // of one that stands behind its label in a sentence or a cell, so that it must not look like a word, a version or the name of a method.
-func PasswordSaid(text string, start, end int) bool { return saidAtEnd(text, start, end, passwordHead) }
+func PasswordSaid(text string, start, end int) bool {
+	return saidAtEnd(text, start, end, passwordHead) != ""
+}
 
 // KeySaid is PasswordSaid for a key, and its first twelve characters.
 func KeySaid(text string, start, end int) bool {
-	from, to, _ := valueAtEnd(text, start, end, keyHead)
-	lower := strings.ToLower(text[from:to])
+	value := saidAtEnd(text, start, end, keyHead)
+	lower := strings.ToLower(value)
 	ofWords := slices.ContainsFunc([]string{"token", "secret", "key", "password", "example"}, func(w string) bool { return strings.Contains(lower, w) })
-	return !ofWords && (start == 0 || text[start-1] != ':') && saidAtEnd(text, start, end, keyHead)
+	return value != "" && !ofWords && (start == 0 || text[start-1] != ':')
 }
 
-func saidAtEnd(text string, start, end, head int) bool {
+// saidAtEnd gives the secret that a match ends in, "" where it ends in none.
+func saidAtEnd(text string, start, end, head int) string {
 	from, to, quoted := valueAtEnd(text, start, end, head)
-	return to-from >= head && isPassword(text[from:to], quoted) && strong(text[from:to]) && !userinfo.MatchString(text[start:end])
+	value := text[from:to]
+	if len(value) < head || !isPassword(value, quoted) || !strong(value) || userinfo.MatchString(text[start:end]) {
+		return ""
+	}
+	return value
 }
 
 // ownName is what a password is called, in the place of one.
-var ownName = regexp.MustCompile(`^[a-z_-]*(?:passw(?:or)?d|pwd)[a-z_-]*\d{0,1}$`)
+var ownName = regexp.MustCompile(`^[a-z_-]*(?:passw(?:or)?d|pwd)[a-z_-]*\d?$`)
 
 // userinfo is a user and a password in an address; what stands behind them is a port.
 var userinfo = regexp.MustCompile(`^[\w.-]+:[^\s/]+@`)
@@ -207,7 +214,7 @@ func PIN(text string, start, end int) bool {
 }
 
 // otherCodes are codes and pins that everybody may know.
-var otherCodes = regexp.MustCompile(`\b(?:errors?|status|exit|zip|postal\w*|post ?code|area|country|product|item|article|dialling|hex|colou?r|html|http|fehler\w*|postleitzahl|vorwahl|artikel\w*|producto|prodotto|produit|kleur|rabatt\w*|discount|promo\w*|voucher|coupon|building|hs|tax|sort|swift|airport|country)\b`)
+var otherCodes = regexp.MustCompile(`\b(?:errors?|status|exit|zip|postal\w*|post ?code|area|country|product|item|article|dialling|hex|colou?r|html|http|fehler\w*|postleitzahl|vorwahl|artikel\w*|producto|prodotto|produit|kleur|rabatt\w*|discount|promo\w*|voucher|coupon|building|hs|tax|sort|swift|airport)\b`)
 
 // measured is a unit behind a number.
 var measured = regexp.MustCompile(`^[ \d.,/%-]{0,3}(?i:[mckµ]?m|[mk]?[gvwa]|[mkg]?hz|[mkg]?b|cm|inch(?:es)?|in|feet|ft|rpm|ohms?|bits?|bytes?|pixels?|px|times|pieces|digits|characters|percent|years?|days?|euros?|dollars?|usd|eur)\b`)
