@@ -15,7 +15,7 @@
 // The other way: [Inbox] takes Linear's webhooks, checks and notes each, and publishes the issue's id. The
 // handler reads the issue itself, so late, doubled or overtaken deliveries say nothing wrong, and proposes
 // what follows for the breach to the arbiter: mitigated when the issue was closed, open when a person
-// opened it again.
+// opened it again. What no webhook tells, the sweep finds when it asks the tracker, every few minutes.
 //
 // Costs are small: some queries a message, some messages a breach. No text of people comes near: breaches hold none.
 package remediation
@@ -89,6 +89,8 @@ type Options struct {
 	Quick time.Duration
 	// RestMax bounds how long a tracker that is away is left alone. Default 1m.
 	RestMax time.Duration
+	// Poll is how often trackers are asked how the issues of breaches stand that are not over; 0 is never. Default 5m.
+	Poll time.Duration
 	// PerSecond bounds messages handled. Default 20.
 	PerSecond int
 	Observer  Observer     // nil: nobody looks
@@ -99,7 +101,7 @@ type Options struct {
 
 // DefaultOptions are for trackers that people use.
 func DefaultOptions() Options {
-	return Options{RetryMin: 5 * time.Second, RetryMax: 10 * time.Minute, Quick: 500 * time.Millisecond, RestMax: time.Minute, PerSecond: 20}
+	return Options{RetryMin: 5 * time.Second, RetryMax: 10 * time.Minute, Quick: 500 * time.Millisecond, RestMax: time.Minute, Poll: DefaultPoll, PerSecond: 20}
 }
 
 // Publisher publishes messages; *bus.Publisher is one. It returns after the brokers took them.

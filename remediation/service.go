@@ -32,8 +32,9 @@ type Service struct {
 	pub     Publisher
 	targets map[string]Target
 
-	mu   sync.Mutex
-	rest map[string]resting // by target
+	mu     sync.Mutex
+	rest   map[string]resting   // by target
+	polled map[string]time.Time // by target: when it was asked last how issues stand
 }
 
 // resting is how a tracker is left alone after it failed.
@@ -53,7 +54,7 @@ func New(outbox *Outbox, pub Publisher, opt Options, targets ...Target) (*Servic
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	s := &Service{opt: opt, outbox: outbox, pub: pub, targets: map[string]Target{}, rest: map[string]resting{}}
+	s := &Service{opt: opt, outbox: outbox, pub: pub, targets: map[string]Target{}, rest: map[string]resting{}, polled: map[string]time.Time{}}
 	for _, t := range targets {
 		if err := t.Policy.Validate(); err != nil {
 			return nil, audit.E("remediation: new", audit.KindInvalid, err)
@@ -206,6 +207,7 @@ func (s *Service) restored(target string) {
 type Outcome struct {
 	Derived   int       // tickets written
 	Published int       // groups with something to send
+	Moved     int       // issues that people closed or opened again, as the trackers tell when asked
 	Figures   Figures   // of the trackers that are set up
 	Through   time.Time // up to where breaches were looked at, by the store's clock
 }
@@ -216,7 +218,7 @@ const (
 	oneWrite = 500              // tickets of one insert
 )
 
-// Sweep writes the tickets that breaches lack and publishes what is due. from is the Through of the
+// Sweep writes the tickets that breaches lack, publishes what is due, and looks from time to time at the issues of breaches that are not over. from is the Through of the
 // last sweep, zero for the first.
 func (s *Service) Sweep(ctx context.Context, from time.Time) (out Outcome, err error) {
 	now, err := s.outbox.storeNow(ctx)
@@ -257,6 +259,9 @@ func (s *Service) Sweep(ctx context.Context, from time.Time) (out Outcome, err e
 		return out, err
 	}
 	out.Published = len(notes)
+	if out.Moved, err = s.poll(ctx); err != nil {
+		return out, err
+	}
 	out.Figures, err = s.outbox.Figures(ctx, targets...)
 	return out, err
 }

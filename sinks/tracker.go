@@ -69,7 +69,12 @@ type IssueState struct {
 // no such issue.
 type IssueReader interface {
 	Issue(ctx context.Context, id audit.ID) (IssueState, error)
+	// Issues tells how some stand, at most MostIssues, archived ones too; those that are not there are left out.
+	Issues(ctx context.Context, ids []audit.ID) (map[audit.ID]IssueState, error)
 }
+
+// MostIssues bounds what is asked of an IssueReader at once.
+const MostIssues = 50
 
 // Later is an error of a tracker that said when to come back.
 type Later struct {

@@ -37,6 +37,8 @@ type linearSettings struct {
 	Links    linkSettings    `koanf:"links"`
 	// CommentResolved tells the issue when the rate is back near its baseline.
 	CommentResolved bool `koanf:"comment_resolved"`
+	// Poll is how often Linear is asked how issues stand; 0: never.
+	Poll time.Duration `koanf:"poll"`
 	// WebhookSecret checks what Linear delivers to /v1/linear/webhook; none: the door is shut.
 	WebhookSecret secret.Text `koanf:"webhook_secret"`
 }
@@ -66,7 +68,7 @@ type webhookSettings struct {
 func defaultLinear() linearSettings {
 	c, p := linear.DefaultConfig(), remediation.DefaultPolicy()
 	return linearSettings{
-		Endpoint: c.Endpoint, Timeout: c.Timeout, Labels: p.Labels, CommentResolved: p.CommentResolved,
+		Endpoint: c.Endpoint, Timeout: c.Timeout, Labels: p.Labels, CommentResolved: p.CommentResolved, Poll: remediation.DefaultPoll,
 		DueDays: dueDaysSettings{p.DueDays[audit.Critical], p.DueDays[audit.High], p.DueDays[audit.Medium], p.DueDays[audit.Low]},
 	}
 }
@@ -100,6 +102,9 @@ func (s settings) validateTrackers() error {
 	errs := []error{s.ticketPolicy().Validate()}
 	if s.Linear.APIKey != "" {
 		errs = append(errs, s.linearConfig().Validate())
+		if p := s.Linear.Poll; p != 0 && p < time.Minute {
+			errs = append(errs, fmt.Errorf("linear.poll: %v is neither 0, which is never, nor at least 1m", p))
+		}
 	}
 	if s.Webhook.URL != "" {
 		errs = append(errs, s.webhookConfig().Validate())
@@ -167,7 +172,7 @@ func newRemedy(s settings, conn driver.Conn, database string, kafka kafkaconn.Co
 		return nil, err
 	}
 	opt := remediation.DefaultOptions()
-	opt.Observer, opt.Logger = o, log
+	opt.Observer, opt.Logger, opt.Poll = o, log, s.Linear.Poll
 	r := &remedy{outbox: remediation.NewOutbox(conn, database), publisher: pub, trackers: list}
 	starting := errors.New("it is starting")
 	r.trouble.Store(&starting)
@@ -246,7 +251,7 @@ func remediationJob(s settings, r *remedy) jobs.Job {
 			}
 			return jobs.Result{Watermark: o.Through, Figures: map[string]int64{
 				"written": int64(o.Derived), "published": int64(o.Published), "pending": int64(o.Figures.Pending), "sent": int64(o.Figures.Sent),
-				"dead": int64(o.Figures.Dead), "oldest_pending_seconds": oldest,
+				"dead": int64(o.Figures.Dead), "oldest_pending_seconds": oldest, "moved": int64(o.Moved),
 			}}, err
 		},
 	}
@@ -278,8 +283,12 @@ func tracker(ctx context.Context, s settings) diagnosis {
 			return diagnosis{"bad", what, err.Error()}
 		}
 		says = "Linear's team " + s.Linear.Team + " answers"
-		if s.Linear.WebhookSecret == "" {
-			return diagnosis{"warn", what, says + "; closed issues mitigate nothing until linear.webhook_secret is set"}
+		switch {
+		case s.Linear.WebhookSecret != "":
+		case s.Linear.Poll == 0:
+			return diagnosis{"warn", what, says + "; closed issues mitigate nothing until linear.webhook_secret or linear.poll is set"}
+		default:
+			says += fmt.Sprintf(", and is asked every %s for issues that people closed", s.Linear.Poll)
 		}
 	}
 	if s.Webhook.URL != "" {

@@ -142,6 +142,7 @@ func TestTicketsWithoutATracker(t *testing.T) {
 		{"a key without a team", []string{"config", "--set", "linear.api_key=lin_api_x"}, "linear.team"},
 		{"a secret without a key", []string{"config", "--set", "linear.webhook_secret=x"}, "linear.webhook_secret"},
 		{"a link that goes nowhere", []string{"config", "--set", "linear.links.grafana=https://x/{nosuch}"}, "linear.links.grafana"},
+		{"asked too often", []string{"config", "--set", "linear.api_key=lin_api_x", "--set", "linear.team=BIAS", "--set", "linear.poll=5s"}, "linear.poll"},
 		{"a day that never comes", []string{"config", "--set", "linear.due_days.high=-1"}, "linear.due_days.high"},
 		{"a webhook in the clear", []string{"config", "--set", "webhook.url=http://example.com", "--set", "webhook.secret=0123456789abcdef"}, "webhook.url"},
 	} {

@@ -129,6 +129,15 @@ func TestIssueAsSeenInLinear(t *testing.T) {
 			t.Errorf("after %s it was opened again as %s", closed, i.State)
 		}
 	}
+	second := trackertest.Issue("b")
+	if _, err := tr.Send(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	stub.Move(t, "BIAS-2", "completed")
+	all, err := tr.Issues(t.Context(), []audit.ID{issue.ID, second.ID, audit.DerivedV4("nobody's")})
+	if err != nil || len(all) != 2 || all[issue.ID].Closed != "" || all[second.ID].Closed != "completed" || time.Since(all[second.ID].ClosedAt).Abs() > time.Minute {
+		t.Errorf("%+v %v", all, err)
+	}
 	stub.Move(t, "BIAS-1", "started") // somebody works on it: that is left alone
 	if _, err := tr.Send(t.Context(), trackertest.About(issue, sinks.Reopen, "y")); err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func TestOperationsFitTheSchema(t *testing.T) {
 		t.Fatal(gerr)
 	}
 	files, err := operations.ReadDir("operations")
-	if err != nil || len(files) != 8 {
+	if err != nil || len(files) != 9 {
 		t.Fatalf("%d operations, %v", len(files), err)
 	}
 	for _, f := range files {

@@ -1,5 +1,5 @@
 // Package linear opens issues in Linear, comments on them, links them and opens them again. It
-// implements sinks.Tracker and sinks.IssueReader over Linear's GraphQL API with the eight operations
+// implements sinks.Tracker and sinks.IssueReader over Linear's GraphQL API with the nine operations
 // under operations/.
 //
 // Saying something twice changes nothing: issues and comments are made under the ticket's own id, and
@@ -109,6 +109,25 @@ func (t *Tracker) Issue(ctx context.Context, id audit.ID) (s sinks.IssueState, e
 	if err != nil {
 		return s, err
 	}
+	return i.stands(), nil
+}
+
+// Issues implements [sinks.IssueReader].
+func (t *Tracker) Issues(ctx context.Context, ids []audit.ID) (map[audit.ID]sinks.IssueState, error) {
+	var out struct{ Issues struct{ Nodes []issue } }
+	if err := t.client.do(ctx, "issues", map[string]any{"ids": ids}, &out); err != nil {
+		return nil, err
+	}
+	all := make(map[audit.ID]sinks.IssueState, len(ids))
+	for _, i := range out.Issues.Nodes {
+		if id, err := audit.ParseID(i.ID); err == nil { // ours are; another is none of these
+			all[id] = i.stands()
+		}
+	}
+	return all, nil
+}
+
+func (i *issue) stands() (s sinks.IssueState) {
 	s.Started = i.State.Type == "started"
 	if slices.Contains(closed, i.State.Type) {
 		s.Closed, s.ClosedAt = i.State.Type, i.UpdatedAt.UTC()
@@ -118,7 +137,7 @@ func (t *Tracker) Issue(ctx context.Context, id audit.ID) (s sinks.IssueState, e
 			}
 		}
 	}
-	return s, nil
+	return s
 }
 
 // payload is what mutations on issues give.
