@@ -248,7 +248,7 @@ func onDay(rep *store.Report, day int) string {
 // erase takes a person out of a tenant and does not wait for the disk.
 func (w *world) erase(tenant, user string) {
 	w.Helper()
-	r, err := retention.New(w.conn, w.db, short(), retention.Options{Now: func() time.Time { return w.clock }, DiskWait: time.Millisecond, Poll: time.Millisecond, Seal: w.key})
+	r, err := retention.New(w.conn, w.db, short(), retention.Options{Now: func() time.Time { return w.clock }, DiskWait: time.Millisecond, Poll: 200 * time.Millisecond, Seal: w.key})
 	if err != nil {
 		w.Fatal(err)
 	}
