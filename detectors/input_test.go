@@ -29,3 +29,26 @@ func TestSpanEqualsCountingFromTheFront(t *testing.T) {
 		}
 	})
 }
+
+// Of a text that is not plainly English the paragraphs that are stay out, and those beside each other are searched together.
+func TestFurtherParts(t *testing.T) {
+	const english, german, name = "this is the one with a name\n\n", "das ist die frau, und sie bleibt\n\n", "the café of the town\n\n"
+	for _, tc := range []struct {
+		text string
+		want []string
+	}{
+		{english + english, nil},
+		{german + german, []string{german + german}},
+		{english + german + english, []string{german}},
+		{german + english + name + german + english, []string{german, name + german}},
+		{"a heading\n\n" + english, []string{"a heading\n\n"}},
+	} {
+		var got []string
+		for from, to := range furtherParts(tc.text) {
+			got = append(got, tc.text[from:to])
+		}
+		if strings.Join(got, "|") != strings.Join(tc.want, "|") {
+			t.Errorf("%q: %q, want %q", tc.text, got, tc.want)
+		}
+	}
+}

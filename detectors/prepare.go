@@ -2,6 +2,7 @@ package detectors
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 
@@ -46,14 +47,16 @@ func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
 		if original == "" {
 			continue
 		}
-		a.scan(x, normalForm, form.String(), side, form.Original)
+		a.scan(x, normalForm, form.String(), 0, len(form.String()), side, form.Original)
 		plain := language.PlainlyEnglish(form.String())
 		if x.plain[sideIndex(side)] = plain; a.scans[furtherForm].scanner != nil && !plain {
-			a.scan(x, furtherForm, form.String(), side, form.Original)
+			for from, to := range furtherParts(form.String()) {
+				a.scan(x, furtherForm, form.String(), from, to, side, form.Original)
+			}
 		}
 		if a.scans[rawForm].scanner != nil {
 			spelled := normal.Spelled(original)
-			a.scan(x, rawForm, spelled.String(), side, spelled.Original)
+			a.scan(x, rawForm, spelled.String(), 0, len(spelled.String()), side, spelled.Original)
 		}
 	}
 	for i := range x.hits {
@@ -66,24 +69,45 @@ func (a *Analyzer) Prepare(in *audit.Interaction) *Input {
 	return x
 }
 
-// scan gives each match to its detector, at its place in the original, without those that guards exclude or the text around them refutes.
-func (a *Analyzer) scan(x *Input, form int, text string, side audit.Side, original func(start, end int) (int, int)) {
+// furtherParts gives the parts of a normal text that are to be searched for words of further languages: all but the
+// paragraphs that are plainly English. A name in one paragraph costs no more than that.
+func furtherParts(text string) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		begin, end := 0, 0 // of the part in hand
+		for from, to := range normal.Paragraphs(text) {
+			if !language.PlainlyEnglish(text[from:to]) {
+				end = to
+				continue
+			}
+			if begin < end && !yield(begin, end) {
+				return
+			}
+			begin, end = to, to
+		}
+		if begin < end {
+			yield(begin, end)
+		}
+	}
+}
+
+// scan searches text[from:to] and gives each match to its detector, at its place in the original, without those that guards exclude or the text around them refutes.
+func (a *Analyzer) scan(x *Input, form int, text string, from, to int, side audit.Side, original func(start, end int) (int, int)) {
 	s := &a.scans[form]
 	if s.scanner == nil {
 		return
 	}
 	buf := a.scratch.Get().(*[]scan.Match)
 	defer a.scratch.Put(buf)
-	*buf = s.scanner.Scan(text, (*buf)[:0])
+	*buf = s.scanner.Scan(text[from:to], (*buf)[:0])
 	for _, m := range *buf {
 		o := s.owners[m.Pattern]
-		for _, found := range rules.Accept(o.r, text, int(m.Start), int(m.End)) {
-			from, to := found.From, found.To
+		for _, found := range rules.Accept(o.r, text, from+int(m.Start), from+int(m.End)) {
+			begin, stop := found.From, found.To
 			if form != rawForm {
-				from, to = withoutMarks(text, from, to)
+				begin, stop = withoutMarks(text, begin, stop)
 			}
-			start, end := original(from, to)
-			if form != rawForm && normal.Parted(text, from, to, x.sides[sideIndex(side)].text[start:end]) || o.r.Refutable() && x.refuted(side, start, end) {
+			start, end := original(begin, stop)
+			if form != rawForm && normal.Parted(text, begin, stop, x.sides[sideIndex(side)].text[start:end]) || o.r.Refutable() && x.refuted(side, start, end) {
 				continue
 			}
 			for _, by := range o.readers {

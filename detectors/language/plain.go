@@ -16,8 +16,9 @@ const (
 
 // smallWords are frequent words of at most four letters.
 var smallWords = map[uint8]string{
-	itIs:  "the and you your with this that are",
-	isNot: "de la le les des du en et un une el los que una il di che non het een je ik niet zijn na nie jest um uma te se si tu",
+	itIs: "the and you your with this that are",
+	isNot: "de la le les des du en et un une el los que una il di che non het een je ik niet zijn na nie jest um uma te se si tu " +
+		"der das den dem ein eine und ist sind sie ich wir ihr zu mit auf von vom zum zur bei aus auch nur kein sich wird wenn raus noch mehr oder aber weil dass uns euch ihn weg mal ganz",
 }
 
 // small finds them by their letters as bytes of a number, which its hash parts (a perfect hash).

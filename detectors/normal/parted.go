@@ -1,6 +1,7 @@
 package normal
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 )
@@ -16,9 +17,39 @@ func Parted(text string, start, end int, written string) bool {
 			return broken && structure.MatchString(written)
 		}
 		broken, i = true, i+at
-		line := text[strings.LastIndexByte(text[:i], '\n')+1 : i]
-		if lastOfLine(text, i+1) && strings.IndexByte(strings.TrimSpace(line), ' ') > 0 {
+		if ends(text, i) {
 			return true
+		}
+	}
+}
+
+// ends tells whether the line break at i ends a paragraph: a blank line is next, and more than one word before.
+func ends(text string, i int) bool {
+	return lastOfLine(text, i+1) && strings.IndexByte(strings.TrimSpace(text[strings.LastIndexByte(text[:i], '\n')+1:i]), ' ') > 0
+}
+
+// Paragraphs gives where the paragraphs of a normal text begin and end, the blank lines behind each with it. What reaches over an end is [Parted].
+func Paragraphs(text string) iter.Seq2[int, int] {
+	return func(yield func(from, to int) bool) {
+		from := 0
+		for i := 0; ; i++ {
+			at := strings.IndexByte(text[i:], '\n')
+			if at < 0 {
+				if from < len(text) {
+					yield(from, len(text))
+				}
+				return
+			}
+			if i += at; !ends(text, i) {
+				continue
+			}
+			for i+1 < len(text) && strings.IndexByte(" \t\r\n", text[i+1]) >= 0 {
+				i++
+			}
+			if !yield(from, i+1) {
+				return
+			}
+			from = i + 1
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package normal
 
 import (
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,4 +33,43 @@ func TestParted(t *testing.T) {
 			t.Errorf("%q: %v in %q", written, got, x.String()[start:end])
 		}
 	}
+}
+
+// Paragraphs are the whole text, in order, and what reaches from one into the next is parted.
+func TestParagraphs(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                                      nil,
+		"one line":                              {"one line"},
+		"two\nlines":                            {"two\nlines"},
+		"one of\n\ntwo of\n \r\nthree of\n\n\n": {"one of\n\n", "two of\n \r\n", "three of\n\n\n"},
+		"single\n\nwords\n\nof one sentence\n":  {"single\n\nwords\n\nof one sentence\n"},
+	} {
+		if got := paragraphs(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 5000 {
+		var b strings.Builder
+		for range random.IntN(30) {
+			b.WriteString([]string{"\n", "\n", " ", "a", "b c", "\r", "\t"}[random.IntN(7)])
+		}
+		text := b.String()
+		parts := paragraphs(text)
+		if strings.Join(parts, "") != text {
+			t.Fatalf("%q: %q", text, parts)
+		}
+		for i, at := 0, 0; i < len(parts)-1; i++ {
+			if at += len(parts[i]); !Parted(text, at-len(parts[i])+len(strings.TrimRight(parts[i], " \t\r\n")), at, "") {
+				t.Errorf("%q: nothing ends at %d", text, at)
+			}
+		}
+	}
+}
+
+func paragraphs(text string) (all []string) {
+	for from, to := range Paragraphs(text) {
+		all = append(all, text[from:to])
+	}
+	return all
 }

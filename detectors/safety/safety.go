@@ -63,12 +63,18 @@ func (d *Detector) Info() detectors.Info {
 // Rules gives the rules for the common scanner.
 func (d *Detector) Rules() []*rules.Rule { return d.rules }
 
+// unfounded is the category that a prompt cannot have: a person's memories and claims are the person's own.
+const unfounded = "hallucination_indicator"
+
 // Detect makes one finding of each hit, on both sides.
 func (d *Detector) Detect(ctx context.Context, in *detectors.Input) ([]audit.Finding, error) {
 	var findings []audit.Finding
 	for _, side := range [...]audit.Side{audit.Output, audit.Input} {
 		for _, hit := range in.Hits(ID, side) {
 			r := d.rules[hit.Rule]
+			if side == audit.Input && r.Pack.Category == unfounded {
+				continue
+			}
 			findings = append(findings, audit.Finding{
 				Kind: r.Kind, Rule: r.ID, RuleVersion: r.Pack.Version, Severity: r.Severity, Score: r.Severity.Weight(),
 				Confidence: audit.ScoreOf(r.Confidence), Side: side, Span: in.Span(side, hit.Start, hit.End),

@@ -167,6 +167,46 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// Signs of hallucination by a writer who saw no rule, beside look-alikes: half of the English and German ones were read to write rules
+// (those of even lines), the others not. See docs/detection.md.
+func TestSignsOfHallucination(t *testing.T) {
+	a := detectortest.Analyzer(t, mustNew(t))
+	type count struct{ found, of, alarms, harmless int }
+	counts := map[string]*count{}
+	for _, row := range detectortest.Rows[struct {
+		Lang, Text string
+		Sign       bool
+	}](t, "testdata/hallucination.jsonl") {
+		c := counts[row.Lang]
+		if c == nil {
+			c = &count{}
+			counts[row.Lang] = c
+		}
+		found := 0
+		for _, f := range a.Analyze(t.Context(), detectortest.Interaction("", row.Text)).Findings {
+			if f.Kind == "safety.hallucination_indicator" {
+				found = 1
+			}
+		}
+		if row.Sign {
+			c.found, c.of = c.found+found, c.of+1
+			continue
+		}
+		c.alarms, c.harmless = c.alarms+found, c.harmless+1
+	}
+	floors := map[string]float64{"en": .58, "de": .5}
+	for lang, c := range counts {
+		t.Logf("%s: %d of %d, %d alarms of %d", lang, c.found, c.of, c.alarms, c.harmless)
+		if float64(c.found) < floors[lang]*float64(c.of) || c.alarms*50 > c.harmless {
+			t.Errorf("%s: %+v, want %v of them and alarms on a fiftieth at most", lang, *c, floors[lang])
+		}
+	}
+	prompt := a.Analyze(t.Context(), detectortest.Interaction("When I was a child, my grandmother taught me this. As we discussed last week, go on.", "Fine."))
+	if len(prompt.Findings) > 0 {
+		t.Errorf("a person's own past: %+v", prompt.Findings)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	if _, err := New(nil); audit.KindOf(err) != audit.KindInvalid {
 		t.Errorf("no packs: %v", err)
