@@ -233,6 +233,10 @@ type Coverage struct {
 	Truncated      uint64 `json:"truncated"`
 	// OtherLanguages are those of Analysed whose response is in a language that the detectors have not learnt.
 	OtherLanguages uint64 `json:"other_languages"`
+	// Dismissed are those of Analysed whose bias a review dismissed: no rate counts it as found.
+	Dismissed uint64 `json:"dismissed"`
+	// Unfound are those of Analysed whose bias a review confirmed and nothing found: no rate counts it either.
+	Unfound uint64 `json:"unfound"`
 	// OtherDomains are those of Received whose producer named a domain that has no profile: they were scored as general.
 	OtherDomains uint64 `json:"other_domains"`
 	// Rejected are dead letters by broker time, without requests to the judge; those without a known tenant count for all tenants only.
@@ -246,8 +250,9 @@ func (f *Figures) Coverage(ctx context.Context, w Window) (c Coverage, err error
 	q := f.from("audit_current").current().within(w)
 	sql := q.sql(`count(), countIf(`+analysed+`), countIf(analysis_status = 'partial'), countIf(analysis_status = 'failed'),
 		countIf(analysis_status = 'pending'), countIf(analysis_status = 'skipped'), countIf(analysis_status = 'abandoned'),
-		countIf(without_content = 1), countIf(truncated = 1)`, "")
-	if err := f.one(ctx, op, sql, q.args, &c.Received, &c.Analysed, &c.Partial, &c.Failed, &c.Pending, &c.Skipped, &c.Abandoned, &c.WithoutContent, &c.Truncated); err != nil {
+		countIf(without_content = 1), countIf(truncated = 1),
+		countIf(`+analysed+` AND bias_detected = 1 AND review = 'dismissed'), countIf(`+analysed+` AND bias_detected = 0 AND review = 'confirmed')`, "")
+	if err := f.one(ctx, op, sql, q.args, &c.Received, &c.Analysed, &c.Partial, &c.Failed, &c.Pending, &c.Skipped, &c.Abandoned, &c.WithoutContent, &c.Truncated, &c.Dismissed, &c.Unfound); err != nil {
 		return c, err
 	}
 	in := f.from("verdicts").current().and("analyzer = ?", audit.HotAnalyzer).and("status = 'done'").and("reason = ?", audit.OtherLanguage).

@@ -79,7 +79,7 @@ func TestFigures(t *testing.T) {
 	})
 	t.Run("coverage", func(t *testing.T) {
 		c, err := f.WithTenant("acme").Coverage(t.Context(), week)
-		want := store.Coverage{Received: 40, Analysed: 38, Partial: 1, Failed: 1, Skipped: 1, OtherLanguages: 2, Rejected: 1}
+		want := store.Coverage{Received: 40, Analysed: 38, Partial: 1, Failed: 1, Skipped: 1, OtherLanguages: 2, Dismissed: 1, Unfound: 1, Rejected: 1}
 		if err != nil || c != want {
 			t.Errorf("got %+v, %v; want %+v", c, err, want)
 		}

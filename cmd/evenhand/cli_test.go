@@ -355,8 +355,10 @@ func TestCoverageSaysWhatWasNotJudged(t *testing.T) {
 			"          11 more failed until they were given up: nobody looked at them\n          3 more wait for their analysis\n" +
 			"          2 of the analysed were looked at by some detectors only: what the others find is missing\n" +
 			"          4 of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen\n" +
+			"          6 of the analysed had bias that a review dismissed: it counts as not found\n" +
+			"          7 of the analysed have bias that a review confirmed and nothing found: no rate counts it\n" +
 			"          5 of the received name a domain that has no profile: they were scored as general, and count there\n": {
-			Received: 27, Analysed: 12, Failed: 1, Abandoned: 11, Pending: 3, Partial: 2, OtherLanguages: 4, OtherDomains: 5},
+			Received: 27, Analysed: 12, Failed: 1, Abandoned: 11, Pending: 3, Partial: 2, OtherLanguages: 4, Dismissed: 6, Unfound: 7, OtherDomains: 5},
 	} {
 		var b bytes.Buffer
 		if printCoverage(&b, c); b.String() != want {

@@ -246,6 +246,8 @@ func printCoverage(out io.Writer, coverage store.Coverage) {
 		{coverage.Pending, "more wait for their analysis"},
 		{coverage.Partial, "of the analysed were looked at by some detectors only: what the others find is missing"},
 		{coverage.OtherLanguages, "of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen"},
+		{coverage.Dismissed, "of the analysed had bias that a review dismissed: it counts as not found"},
+		{coverage.Unfound, "of the analysed have bias that a review confirmed and nothing found: no rate counts it"},
 		{coverage.OtherDomains, "of the received name a domain that has no profile: they were scored as general, and count there"},
 	} {
 		if more.n > 0 {
