@@ -315,8 +315,9 @@ func printReport(out io.Writer, r *store.Report) {
 		fmt.Fprintln(out)
 	}
 	var said []string
+	changed := slices.ContainsFunc(r.Faults, func(f store.Fault) bool { return slices.Contains(byHand, f.Code) })
 	for _, f := range r.Faults {
-		if m := mendOf(f); m != "" && !slices.Contains(said, m) {
+		if m := mendOf(f, changed); m != "" && !slices.Contains(said, m) {
 			said = append(said, m)
 			fmt.Fprintf(out, "MEND  %s\n", m)
 		}
@@ -389,10 +390,20 @@ func printFactSeals(out io.Writer, x *store.FactSealReport) {
 	fmt.Fprintln(out)
 }
 
-// mendOf is the command that mends a fault, "" where none does: then rows were lost or changed behind the program's back.
-func mendOf(f store.Fault) string {
+// byHand are faults of facts that somebody changed in the store by hand. What is made of facts must not be made anew from these.
+var byHand = []store.FaultCode{
+	store.FaultInteractionAltered, store.FaultInteractionDeleted, store.FaultInteractionAdded, store.FaultVerdictAltered,
+	store.FaultFactAltered, store.FaultFactDeleted, store.FaultFactAdded,
+}
+
+// mendOf is the command that mends a fault, "" where none does: then rows were lost or changed behind the program's back. changed says that
+// facts were changed by hand.
+func mendOf(f store.Fault, changed bool) string {
 	switch f.Code {
 	case store.FaultCurrentMissing, store.FaultCurrentUnequal:
+		if changed {
+			return "set jobs.audit_current_repair.schedule to off until it is known who changed the facts by hand: the job would bring that into records and rates   (then put the facts back, from a backup, and run it)"
+		}
 		return "evenhand jobs run audit_current_repair   (as the hourly job does; such faults are expected after an upgrade until it has run)"
 	case store.FaultSealUnknown:
 		return "name the public keys of the signers in seal.public_keys (--json lists the signers; of another data folder it is seal/seal.pub)"

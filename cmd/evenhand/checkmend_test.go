@@ -17,6 +17,9 @@ func TestCheckNamesTheMend(t *testing.T) {
 		{[]store.Fault{{Code: store.FaultCurrentMissing}, {Code: store.FaultCurrentUnequal}}, []string{"evenhand jobs run audit_current_repair"}},
 		{[]store.Fault{{Code: store.FaultRollupUnequal, Day: "2026-11-30"}, {Code: store.FaultRollupDayUnequal, Day: "2026-11-30"}, {Code: store.FaultRollupUnequal, Day: "2026-12-31"}},
 			[]string{"evenhand rollups rebuild --from 2026-11-30 --to 2026-12-01", "evenhand rollups rebuild --from 2026-12-31 --to 2027-01-01"}},
+		{[]store.Fault{{Code: store.FaultCurrentUnequal}, {Code: store.FaultCurrentMissing}, {Code: store.FaultFactAltered}}, // the repair would carry on what was changed
+			[]string{"set jobs.audit_current_repair.schedule to off until it is known who changed the facts by hand: the job would bring that into records and rates"}},
+		{[]store.Fault{{Code: store.FaultFactAltered}, {Code: store.FaultTextAltered}}, nil},
 		{[]store.Fault{{Code: store.FaultGap}, {Code: store.FaultTextOrphan}, {Code: store.FaultCurrentOrphan}}, nil},
 	} {
 		var out strings.Builder
