@@ -268,3 +268,24 @@ func (f *Figures) Coverage(ctx context.Context, w Window) (c Coverage, err error
 	q = f.from("rejected").current().and("topic != 'evenhand.judge'").and("broker_ts >= "+instant, w.From.UnixMilli()).and("broker_ts < "+instant, w.To.UnixMilli())
 	return c, f.one(ctx, op, q.sql("count()", ""), q.args, &c.Rejected)
 }
+
+// RuleSetUse is how many interactions a rule set judged, from the first to the last by their own time.
+type RuleSetUse struct {
+	RuleSet string    `json:"rule_set"`
+	N       uint64    `json:"n"`
+	First   time.Time `json:"first"`
+	Last    time.Time `json:"last"`
+}
+
+// RuleSets gives those that judged what rates count, the oldest first; an open window is the last seven days.
+// Rates of several are a mixture.
+func (f *Figures) RuleSets(ctx context.Context, w Window) (sets []RuleSetUse, err error) {
+	q := f.from("audit_current").current().within(w.resolved(time.Now())).and(analysed)
+	err = f.each(ctx, "store: rule sets", q.sql("rule_set, count(), min(event_ts) AS first, max(event_ts)", "GROUP BY rule_set ORDER BY first, rule_set"), q.args, func(r driver.Rows) error {
+		var u RuleSetUse
+		err := r.Scan(&u.RuleSet, &u.N, &u.First, &u.Last)
+		sets = append(sets, u)
+		return err
+	})
+	return sets, err
+}

@@ -86,6 +86,38 @@ func TestFigures(t *testing.T) {
 	})
 }
 
+// Figures say which rule sets they are of: what was not analysed was judged by none.
+func TestRuleSetsOfFigures(t *testing.T) {
+	f := newFixture(t)
+	es := series("acme", 6)
+	es[5].status = audit.Failed
+	f.write(es...)
+	f.write(series("beta", 2)...)
+	f.exec("ALTER TABLE {{db}}.audit_current UPDATE rule_set = 'r2' WHERE tenant_id = 'acme' AND event_id = toUUID(?) SETTINGS mutations_sync = 2", es[1].id.String())
+	all := store.Window{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour)}
+	for name, tc := range map[string]struct {
+		figures *store.Figures
+		w       store.Window
+		want    map[string]uint64
+	}{
+		"of a tenant":  {&f.WithTenant("acme").Figures, all, map[string]uint64{"r1": 4, "r2": 1}},
+		"of all":       {f.AllTenants(), all, map[string]uint64{"r1": 6, "r2": 1}},
+		"of one event": {&f.WithTenant("acme").Figures, store.Window{From: es[1].at, To: es[1].at.Add(time.Millisecond)}, map[string]uint64{"r2": 1}},
+		"of none":      {f.AllTenants(), store.Window{From: noon.Add(time.Hour), To: noon.Add(2 * time.Hour)}, map[string]uint64{}},
+	} {
+		sets, err := tc.figures.RuleSets(t.Context(), tc.w)
+		got := map[string]uint64{}
+		for i, u := range sets {
+			if got[u.RuleSet] = u.N; u.First.Before(tc.w.From) || u.Last.Before(u.First) || !u.Last.Before(tc.w.To) || i > 0 && u.First.Before(sets[i-1].First) {
+				t.Errorf("%s: %+v", name, sets)
+			}
+		}
+		if err != nil || !cmp.Equal(got, tc.want) {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, tc.want)
+		}
+	}
+}
+
 // Evidence of figures stands in reports: personal data in it is masked, whichever rule shows it.
 func TestEvidenceOfFiguresIsMasked(t *testing.T) {
 	f := newFixture(t)

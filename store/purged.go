@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
@@ -81,4 +82,22 @@ func (p purges) covers(k logKey, offset int64) bool {
 		}
 	}
 	return false
+}
+
+// DeletedMonths gives the months (2025-09) that lie in a window, in whole or in part, and of which retention has deleted a tenant's rows,
+// or has begun to; "" asks of any tenant. Figures of interactions do not hold them, trends do. An open window is the last seven days.
+func (s *Store) DeletedMonths(ctx context.Context, tenant string, w Window) (months []string, err error) {
+	w = w.resolved(time.Now())
+	q := s.from("retention_purged").current().and("object = 'interactions'").
+		and("month >= toStartOfMonth(toDate(?))", day(w.From)).and("toDateTime64(month, 3, 'UTC') < "+instant, w.To.UnixMilli())
+	if tenant != "" {
+		q.and("tenant_id = ?", tenant)
+	}
+	err = s.each(ctx, "store: deleted months", q.sql("DISTINCT formatDateTime(month, '%Y-%m') AS m", "ORDER BY m"), q.args, func(r driver.Rows) error {
+		var month string
+		err := r.Scan(&month)
+		months = append(months, month)
+		return err
+	})
+	return months, err
 }

@@ -1,8 +1,11 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/evenhand/evenhand/store"
 )
 
 // A deleted month is counted as it was: before, while and after its rows go.
@@ -66,5 +69,37 @@ func TestCheckOfADeletedMonth(t *testing.T) {
 	f.exec("INSERT INTO {{db}}.retention_purged SELECT * REPLACE (toUInt64(50) AS rows, toUInt64(3) AS version) FROM {{db}}.retention_purged FINAL WHERE object = 'interactions' AND partition = 1")
 	if got := codes(f.checkAtRest(nil)); got != "audit_current_missing rows_missing" {
 		t.Errorf("more than the markers say: %q", got)
+	}
+}
+
+// Months that retention deleted are named wherever a window touches them: figures there hold nothing of them.
+func TestDeletedMonths(t *testing.T) {
+	f := newFixture(t)
+	month := time.Date(2025, time.September, 1, 0, 0, 0, 0, time.UTC)
+	for tenant, m := range map[string]time.Time{"acme": month, "beta": month.AddDate(0, 1, 0)} {
+		for part := range int32(2) {
+			f.insert("retention_purged", row{"object": "interactions", "tenant_id": tenant, "month": m, "topic": "t", "partition": part, "version": uint64(1), "rows": uint64(3), "done": uint8(part)})
+		}
+		f.insert("retention_purged", row{"object": "rejected", "tenant_id": tenant, "month": m.AddDate(0, 3, 0), "topic": "t", "version": uint64(1), "rows": uint64(3), "done": uint8(1)})
+	}
+	next := month.AddDate(0, 1, 0)
+	for _, tc := range []struct {
+		tenant   string
+		from, to time.Time
+		want     string
+	}{
+		{"acme", month, noon, "2025-09"},
+		{"beta", month, noon, "2025-10"},
+		{"", month, noon, "2025-09 2025-10"},
+		{"nobody", month, noon, ""},
+		{"acme", next.Add(-time.Millisecond), noon, "2025-09"},
+		{"acme", next, noon, ""},
+		{"acme", month.AddDate(0, -1, 0), month.Add(time.Millisecond), "2025-09"},
+		{"acme", month.AddDate(0, -1, 0), month, ""},
+	} {
+		months, err := f.DeletedMonths(t.Context(), tc.tenant, store.Window{From: tc.from, To: tc.to})
+		if got := strings.Join(months, " "); err != nil || got != tc.want {
+			t.Errorf("%q from %v to %v: %q, %v; want %q", tc.tenant, tc.from, tc.to, got, err, tc.want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/embedded/broker"
@@ -357,11 +358,43 @@ func TestCoverageSaysWhatWasNotJudged(t *testing.T) {
 			"          4 of the analysed are in languages that the detectors have not learnt: bias and harm in them go unseen\n" +
 			"          6 of the analysed had bias that a review dismissed: it counts as not found\n" +
 			"          7 of the analysed have bias that a review confirmed and nothing found: no rate counts it\n" +
-			"          5 of the received name a domain that has no profile: they were scored as general, and count there\n": {
+			"          5 of the received name a domain that has no profile: they were scored as general, and count there\n" +
+			"          8 of the received are rounds of replays: a call that was made again counts each time\n": {
 			Received: 27, Analysed: 12, Failed: 1, Abandoned: 11, Pending: 3, Partial: 2, OtherLanguages: 4, Dismissed: 6, Unfound: 7, OtherDomains: 5},
 	} {
 		var b bytes.Buffer
-		if printCoverage(&b, c); b.String() != want {
+		replays := store.Replays{}
+		if c.Partial > 0 {
+			replays.Rounds = 8
+		}
+		if printCoverage(&b, c, replays); b.String() != want {
+			t.Errorf("%s\nwant\n%s", b.String(), want)
+		}
+	}
+}
+
+// Figures say of whom, of when and under which rules they are, and what of that time is gone.
+func TestRatesSayWhatTheyRestOn(t *testing.T) {
+	at := time.Date(2026, 10, 1, 0, 0, 30, 0, time.UTC)
+	const window = "Window: 2026-10-01 00:00:30 to 2026-11-01 00:00:30 UTC, of "
+	one := store.RuleSetUse{RuleSet: "r1", N: 1, First: at, Last: at}
+	for want, x := range map[string]struct {
+		tenant  string
+		sets    []store.RuleSetUse
+		deleted []string
+	}{
+		"all tenants\n":                {},
+		"tenant \"acme\"\nRules: r1\n": {"acme", []store.RuleSetUse{one}, nil},
+		"tenant \"acme\"\n" +
+			"        Retention deleted rows of 2026-10, 2026-11, which are in no figure here; biasTrend of GraphQL has their rates\n" +
+			"Rules: 2 sets, of which the rates above are a mixture: compare windows of one alone\n" +
+			"       r1: 1 interaction from 2026-10-01 00:00:30 to 2026-10-01 00:00:30\n" +
+			"       r2: 9 interactions from 2026-10-01 01:00:30 to 2026-10-01 02:00:30\n": {
+			"acme", []store.RuleSetUse{one, {RuleSet: "r2", N: 9, First: at.Add(time.Hour), Last: at.Add(2 * time.Hour)}}, []string{"2026-10", "2026-11"}},
+	} {
+		var b bytes.Buffer
+		printBasis(&b, x.tenant, store.Window{From: at, To: at.AddDate(0, 1, 0)}, x.sets, x.deleted)
+		if got, ok := strings.CutPrefix(b.String(), window); !ok || got != want {
 			t.Errorf("%s\nwant\n%s", b.String(), want)
 		}
 	}

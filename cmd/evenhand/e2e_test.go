@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
+	"github.com/evenhand/evenhand/store"
 )
 
 const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -102,13 +103,19 @@ func TestInteractionsInVerdictsOut(t *testing.T) {
 		if !strings.Contains(out, "WILSON") || !strings.Contains(out, "Women are too emotional") {
 			t.Errorf("%s", out)
 		}
-		if r := evenhand(t, "", "rates", "--data-dir", u.dir, "--json"); r.code != 0 || r.err != "" {
+		var figures struct {
+			At       time.Time          `json:"at"`
+			Tenant   *string            `json:"tenant"`
+			RuleSets []store.RuleSetUse `json:"rule_sets"`
+			Deleted  []string           `json:"deleted_months"`
+		}
+		if r := evenhand(t, "", "rates", "--data-dir", u.dir, "--json"); r.code != 0 || r.err != "" || json.Unmarshal([]byte(r.out), &figures) != nil ||
+			figures.At.IsZero() || figures.Tenant == nil || *figures.Tenant != "" || len(figures.RuleSets) != 1 || figures.RuleSets[0].N == 0 || figures.Deleted == nil {
 			t.Errorf("%+v", r)
 		}
-		var figures map[string]any
 		for _, empty := range [][]string{{"--tenant", "typo-tenant"}, {"--last", "1ms"}} {
 			r := evenhand(t, "", append([]string{"rates", "--json", "--data-dir", u.dir}, empty...)...)
-			if r.code != 0 || !strings.HasPrefix(r.err, "no interactions") || json.Unmarshal([]byte(r.out), &figures) != nil {
+			if r.code != 0 || !strings.HasPrefix(r.err, "no interactions") || json.Unmarshal([]byte(r.out), &figures) != nil || len(figures.RuleSets) != 0 {
 				t.Errorf("%v: %+v", empty, r)
 			}
 		}

@@ -153,7 +153,7 @@ type replayStatsCmd struct {
 
 // Run counts replays.
 func (cmd *replayStatsCmd) Run(ctx context.Context, c *cli, std *stdio) error {
-	figures, w, closing, err := cmd.figures(c)
+	_, figures, w, closing, err := cmd.figures(c)
 	if err != nil {
 		return err
 	}

@@ -145,20 +145,20 @@ func (f *figuresFlags) window(now time.Time) (w store.Window, err error) {
 }
 
 // figures opens the store for them; the caller calls closing.
-func (f *figuresFlags) figures(c *cli) (figures *store.Figures, w store.Window, closing func(), err error) {
+func (f *figuresFlags) figures(c *cli) (st *store.Store, figures *store.Figures, w store.Window, closing func(), err error) {
 	if w, err = f.window(time.Now()); err != nil {
-		return nil, w, nil, err
+		return nil, nil, w, nil, err
 	}
 	s, conn, err := f.open(c, engine.Reader)
 	if err != nil {
-		return nil, w, nil, err
+		return nil, nil, w, nil, err
 	}
-	st := store.New(conn, s.ClickHouse.Database)
+	st = store.New(conn, s.ClickHouse.Database)
 	figures = st.AllTenants()
 	if f.Tenant != "" {
 		figures = &st.WithTenant(f.Tenant).Figures
 	}
-	return figures, w, func() { _ = conn.Close() }, nil
+	return st, figures, w, func() { _ = conn.Close() }, nil
 }
 
 // none says that figures are of nothing.
@@ -194,7 +194,7 @@ Examples:
 
 // Run prints rates and findings.
 func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
-	figures, w, closing, err := cmd.figures(c)
+	st, figures, w, closing, err := cmd.figures(c)
 	if err != nil {
 		return err
 	}
@@ -204,6 +204,18 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 		return err
 	}
 	coverage, err := figures.Coverage(ctx, w)
+	if err != nil {
+		return err
+	}
+	sets, err := figures.RuleSets(ctx, w)
+	if err != nil {
+		return err
+	}
+	deleted, err := st.DeletedMonths(ctx, cmd.Tenant, w)
+	if err != nil {
+		return err
+	}
+	replays, err := figures.Replays(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -223,12 +235,11 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	if cmd.JSON {
 		enc := json.NewEncoder(std.out)
 		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"window": w, "coverage": coverage, "judge": judged, "rates": orEmpty(rates), "findings": orEmpty(top)})
+		return enc.Encode(map[string]any{"at": time.Now().UTC(), "tenant": cmd.Tenant, "window": w, "rule_sets": orEmpty(sets), "deleted_months": orEmpty(deleted), "coverage": coverage, "replays": replays, "judge": judged, "rates": orEmpty(rates), "findings": orEmpty(top)})
 	}
 	printRates(std.out, rates, top, cmd.Min)
-	printCoverage(std.out, coverage)
-	const minute = "2006-01-02 15:04"
-	fmt.Fprintf(std.out, "Window: %s to %s UTC\n", w.From.UTC().Format(minute), w.To.UTC().Format(minute))
+	printCoverage(std.out, coverage, replays)
+	printBasis(std.out, cmd.Tenant, w, sets, deleted)
 	if judged != (store.JudgeCoverage{}) {
 		fmt.Fprintf(std.out, "Judge: %d judged, %d failed, %d skipped for want of budget, %d abandoned; %d calls, %.4f USD\n", judged.Judged, judged.Failed, judged.Skipped, judged.Abandoned, judged.Calls, judged.CostUSD)
 	}
@@ -236,7 +247,7 @@ func (cmd *ratesCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 }
 
 // printCoverage says what the rates above it are of, and what they are not of.
-func printCoverage(out io.Writer, coverage store.Coverage) {
+func printCoverage(out io.Writer, coverage store.Coverage, replays store.Replays) {
 	fmt.Fprintf(out, "\nCoverage: %d analysed, %d failed, %d without a response, %d rejected\n", coverage.Analysed, coverage.Failed, coverage.Skipped, coverage.Rejected)
 	for _, more := range []struct {
 		n    uint64
@@ -249,9 +260,33 @@ func printCoverage(out io.Writer, coverage store.Coverage) {
 		{coverage.Dismissed, "of the analysed had bias that a review dismissed: it counts as not found"},
 		{coverage.Unfound, "of the analysed have bias that a review confirmed and nothing found: no rate counts it"},
 		{coverage.OtherDomains, "of the received name a domain that has no profile: they were scored as general, and count there"},
+		{replays.Rounds, "of the received are rounds of replays: a call that was made again counts each time"},
 	} {
 		if more.n > 0 {
 			fmt.Fprintf(out, "          %d %s\n", more.n, more.what)
+		}
+	}
+}
+
+// printBasis says of whom, of when and under which rules the figures are, and what of that time is gone.
+func printBasis(out io.Writer, tenant string, w store.Window, sets []store.RuleSetUse, deleted []string) {
+	whose := "all tenants"
+	if tenant != "" {
+		whose = fmt.Sprintf("tenant %q", tenant)
+	}
+	const second = "2006-01-02 15:04:05"
+	fmt.Fprintf(out, "Window: %s to %s UTC, of %s\n", w.From.UTC().Format(second), w.To.UTC().Format(second), whose)
+	if len(deleted) > 0 {
+		fmt.Fprintf(out, "        Retention deleted rows of %s, which are in no figure here; biasTrend of GraphQL has their rates\n", strings.Join(deleted, ", "))
+	}
+	switch len(sets) {
+	case 0:
+	case 1:
+		fmt.Fprintf(out, "Rules: %s\n", sets[0].RuleSet)
+	default:
+		fmt.Fprintf(out, "Rules: %d sets, of which the rates above are a mixture: compare windows of one alone\n", len(sets))
+		for _, u := range sets {
+			fmt.Fprintf(out, "       %s: %s from %s to %s\n", u.RuleSet, count(int(u.N), "interaction"), u.First.UTC().Format(second), u.Last.UTC().Format(second))
 		}
 	}
 }
