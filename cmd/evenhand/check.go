@@ -293,6 +293,9 @@ func printReport(out io.Writer, r *store.Report) {
 	}
 	if r.OK() {
 		fmt.Fprintln(out, "OK: every offset is covered once, every event has one verdict, the read model equals the facts.")
+		if x := r.Seals; x != nil && x.Markers > 0 && len(x.Signers) == 0 {
+			fmt.Fprintln(out, "    That nobody changed rows and seals alike by hand is not proved: no signature was checked.")
+		}
 		return
 	}
 	for _, f := range r.Faults {

@@ -25,3 +25,23 @@ func TestReportTellsWhatNobodyProves(t *testing.T) {
 		}
 	}
 }
+
+// Without a public key seals are compared and prove nothing against who can write them: a clean check ends with that.
+func TestACheckWithoutKeysSaysWhatItDoesNotProve(t *testing.T) {
+	const unproved = "facts.\n    That nobody changed rows and seals alike by hand is not proved: no signature was checked.\n"
+	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tc := range []struct {
+		report store.Report
+		says   bool
+	}{
+		{store.Report{Seals: &store.SealReport{Markers: 7, Since: &since}}, true},
+		{store.Report{Seals: &store.SealReport{Markers: 7, Since: &since, Signed: 7, Signers: []string{"84aa7dbb0d1fd846"}}}, false},
+		{store.Report{}, false}, // nothing is stored
+		{store.Report{Seals: &store.SealReport{Markers: 7, Since: &since}, Faults: []store.Fault{{Code: store.FaultGap}}}, false},
+	} {
+		var b strings.Builder
+		if printReport(&b, &tc.report); strings.HasSuffix(b.String(), unproved) != tc.says {
+			t.Errorf("%+v:\n%s", tc.report.Seals, b.String())
+		}
+	}
+}
