@@ -36,7 +36,7 @@ type Parts struct {
 	Rows Rows
 	// Current is the read model: a repair.Repairer.
 	Current interface {
-		Follow(ctx context.Context, key store.Key) error
+		Follow(ctx context.Context, keys ...store.Key) error
 	}
 	// Stream and Opinions are topics: a publisher of package sinks/stream.
 	Stream interface {

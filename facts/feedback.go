@@ -49,6 +49,6 @@ func (w *Writer) Feedback(ctx context.Context, by *auth.Principal, id audit.ID, 
 	if err != nil {
 		return nil, err
 	}
-	w.publishOpinion(ctx, kindFeedback, it, row.ID)
+	w.publishOpinions(ctx, kindFeedback, []*store.Item{it}, []audit.ID{row.ID})
 	return &store.Feedback{ID: row.ID, By: row.By, Helped: f.Helped, Note: f.Note, At: row.At}, nil
 }

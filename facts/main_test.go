@@ -86,7 +86,7 @@ func (c *tally) of(what string) int {
 // absent is a read model that cannot be written.
 type absent struct{}
 
-func (absent) Follow(context.Context, store.Key) error { return errDown }
+func (absent) Follow(context.Context, ...store.Key) error { return errDown }
 
 type fixture struct {
 	*testing.T

@@ -52,7 +52,60 @@ func timeOf(s *store.Said) time.Time {
 
 // Review adds a person's review. Of each person the newest counts, and of several people's the newest with a
 // decision holds, as [store.Holding] says; one that is taken back lets another's show again.
-func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (out *store.Item, err error) {
+func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (*store.Item, error) {
+	said, err := w.review(ctx, by, id, r)
+	if err != nil {
+		return nil, err
+	}
+	now := w.show(ctx, kindReview, w.Store.WithTenant(by.Tenant), said.it, said.add)
+	if !said.id.IsZero() {
+		w.publishOpinions(ctx, kindReview, []*store.Item{now.item}, []audit.ID{said.id})
+	}
+	return now.item, nil
+}
+
+// Reviews is Review of n interactions, one after the other, for of two reviews of one the later shall hold: next gives
+// each, or the error that stands in its place. What follows a review costs most, and is done once for all of them.
+func (w *Writer) Reviews(ctx context.Context, by *auth.Principal, n int, next func(int) (audit.ID, Review, error)) ([]*store.Item, []error) {
+	items, errs := make([]*store.Item, n), make([]error, n)
+	var said []*reviewed
+	var at []int // where in items
+	for i := range n {
+		id, r, err := next(i)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		one, err := w.review(ctx, by, id, r)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		said, at = append(said, one), append(at, i)
+	}
+	if len(said) == 0 {
+		return items, errs
+	}
+	var told []*store.Item
+	var ids []audit.ID
+	for i, now := range w.showAll(ctx, w.Store.WithTenant(by.Tenant), said) {
+		if items[at[i]] = now; !said[i].id.IsZero() {
+			told, ids = append(told, now), append(ids, said[i].id)
+		}
+	}
+	w.publishOpinions(ctx, kindReview, told, ids)
+	return items, errs
+}
+
+// reviewed is an interaction with a review that is stored.
+type reviewed struct {
+	it  *store.Item       // as it was before
+	id  audit.ID          // of the review; zero where it had been said
+	add func(*store.Item) // has an item say it
+}
+
+// review stores a review.
+func (w *Writer) review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (out *reviewed, err error) {
 	const op = "facts: review"
 	defer func() { w.counted(kindReview, err) }()
 	t, it, err := w.beginOf(ctx, op, by, id, r.Of)
@@ -85,18 +138,14 @@ func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 	if err != nil {
 		return nil, err
 	}
-	now := w.show(ctx, kindReview, t, it, func(it *store.Item) {
+	return &reviewed{it: it, id: f.ID, add: func(it *store.Item) {
 		it.HumanReviewed, it.Review = tag.Decision != Withdrawn || before.Others != nil, tag.Decision
 		if tag.Decision != Confirmed && tag.Decision != Dismissed { // another's holds
 			if it.Review = ""; before.Others != nil && before.Others.Decision != Unsure {
 				it.Review = before.Others.Decision
 			}
 		}
-	})
-	if !f.ID.IsZero() {
-		w.publishOpinion(ctx, kindReview, it, f.ID)
-	}
-	return now.item, nil
+	}}, nil
 }
 
 // pressing is how long the same review of the same person, with nobody's between, is a button that was pressed twice.

@@ -1,7 +1,9 @@
 package facts
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
+	"github.com/evenhand/evenhand/repair"
 	"github.com/evenhand/evenhand/store"
 )
 
@@ -102,6 +106,69 @@ func TestReviewsAreStoredOnce(t *testing.T) {
 		}
 	}
 	f.checked()
+}
+
+// counting is a read model that counts how often it follows.
+type counting struct {
+	*repair.Repairer
+	n int
+}
+
+func (c *counting) Follow(ctx context.Context, keys ...store.Key) error {
+	c.n++
+	return c.Repairer.Follow(ctx, keys...)
+}
+
+// Of many reviews each is stored after the one before; what costs most, the read model and the messages, is done once.
+func TestManyReviewsAtOnce(t *testing.T) {
+	f := newFixture(t)
+	ids := f.events(6)
+	model := &counting{Repairer: f.mend}
+	f.w = f.writer(func(p *Parts) { p.Current = model })
+	refused := errors.New("not this one")
+	say := func(who string, of []audit.ID, d ...string) ([]*store.Item, []error) {
+		return f.w.Reviews(t.Context(), &auth.Principal{Tenant: "acme", Subject: who}, len(d), func(i int) (audit.ID, Review, error) {
+			if d[i] == "" {
+				return audit.ID{}, Review{}, refused
+			}
+			return of[i], Review{HumanReviewed: d[i] != Withdrawn, Tag: Patch[Tag]{Given: d[i] != Withdrawn, Value: &Tag{Decision: d[i]}}}, nil
+		})
+	}
+	shown := func(items []*store.Item, errs []error) string {
+		var out []string
+		for i, it := range items {
+			switch {
+			case it != nil:
+				out = append(out, it.EventID.String()[:4]+" "+it.Review)
+			case errors.Is(errs[i], store.ErrNotFound):
+				out = append(out, "unknown")
+			default:
+				out = append(out, fmt.Sprint(errs[i]))
+			}
+		}
+		return strings.ReplaceAll(strings.Join(out, ", "), ids[0].String()[:4], "0")
+	}
+	four := func(i int) string { return ids[i].String()[:4] }
+	got := shown(say("ann", []audit.ID{ids[0], ids[1], {}, audit.DeriveID("acme", "none"), ids[0], ids[2]}, Dismissed, Confirmed, "", Dismissed, Confirmed, Unsure))
+	if want := fmt.Sprintf("0 confirmed, %s confirmed, not this one, unknown, 0 confirmed, %s ", four(1), four(2)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if n := f.count("SELECT count() FROM {{db}}.reviews FINAL"); n != 4 || len(f.paper.opinions) != 4 || model.n != 1 || f.tally.of("review stored") != 4 || f.tally.of("review refused") != 1 {
+		t.Errorf("%d facts, %d messages, %d rewrites; %v", n, len(f.paper.opinions), model.n, f.tally.n)
+	}
+	if items, errs := say("ann", ids, "", ""); items[0] != nil || errs[1] != refused || model.n != 1 {
+		t.Errorf("nothing to store: %v %v, %d rewrites", items, errs, model.n)
+	}
+	f.checked()
+
+	f.w = f.writer(func(p *Parts) { p.Current = absent{} })
+	f.paper.down = true
+	if got, want := shown(say("bob", ids, Dismissed, Unsure, Dismissed)), fmt.Sprintf("0 dismissed, %s confirmed, %s dismissed", four(1), four(2)); got != want {
+		t.Errorf("behind the facts: %s, want %s", got, want)
+	}
+	if f.tally.of("review stored") != 7 || f.tally.of("review unshown") != 3 || f.tally.of("review unpublished") != 3 {
+		t.Errorf("%v", f.tally.n)
+	}
 }
 
 func TestFaultsOfAReview(t *testing.T) {

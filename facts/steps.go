@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,12 +60,39 @@ func (w *Writer) show(ctx context.Context, kind string, t *store.Tenant, it *sto
 	return out
 }
 
-// publish sends what make gives.
-func (w *Writer) publish(ctx context.Context, kind string, it *store.Item, send func(context.Context) error) {
+// showAll is show of reviews of one tenant: one rewrite and one reading serve them all.
+func (w *Writer) showAll(ctx context.Context, t *store.Tenant, rs []*reviewed) []*store.Item {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	keys, its := make([]store.Key, len(rs)), make([]*store.Item, len(rs))
+	for i, r := range rs {
+		keys[i], its[i] = r.it.Key(), r.it
+	}
+	behind := w.Current.Follow(ctx, keys...)
+	read, err := t.RereadAll(ctx, its)
+	out := make([]*store.Item, len(rs))
+	for i, r := range rs {
+		now, gone := *r.it, store.ErrNotFound
+		if n := read[keys[i]]; n != nil {
+			now, gone = *n, nil
+		}
+		if err := cmp.Or(errors.Join(behind, err), gone); err != nil {
+			w.missed(kindReview, "unshown", r.it, err)
+			r.add(&now)
+		}
+		out[i] = &now
+	}
+	return out
+}
+
+// publish sends what is told of interactions.
+func (w *Writer) publish(ctx context.Context, kind string, its []*store.Item, send func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
 	defer cancel()
 	if err := send(ctx); err != nil {
-		w.missed(kind, "unpublished", it, err)
+		for _, it := range its {
+			w.missed(kind, "unpublished", it, err)
+		}
 	}
 }
 
@@ -75,7 +103,7 @@ func (w *Writer) missed(kind, step string, it *store.Item, err error) {
 }
 
 func (w *Writer) publishVerdict(ctx context.Context, t *store.Tenant, it *store.Item, v *audit.Verdict, e audit.StreamEvent) {
-	w.publish(ctx, kindVerdict, it, func(ctx context.Context) error {
+	w.publish(ctx, kindVerdict, []*store.Item{it}, func(ctx context.Context) error {
 		if e.AuditID.IsZero() { // the row could not be shown
 			var err error
 			if e, err = t.StreamEvent(ctx, it); err != nil {
@@ -99,16 +127,24 @@ func (w *Writer) tell(ctx context.Context, t *store.Tenant, it *store.Item, v *a
 	w.Told(&audit.Record{Origin: it.Origin, Interaction: &in, Verdict: v})
 }
 
-func (w *Writer) publishOpinion(ctx context.Context, kind string, it *store.Item, id audit.ID) {
-	w.publish(ctx, kind, it, func(ctx context.Context) error {
-		o, err := w.Store.Opinion(ctx, it, id)
-		if err == nil && o == nil {
+// publishOpinions tells of facts, by their ids, each on the interaction of its place, all of one tenant.
+func (w *Writer) publishOpinions(ctx context.Context, kind string, its []*store.Item, ids []audit.ID) {
+	if len(ids) == 0 {
+		return
+	}
+	w.publish(ctx, kind, its, func(ctx context.Context) error {
+		keys := make([]store.Key, len(its))
+		for i, it := range its {
+			keys[i] = it.Key()
+		}
+		os, err := w.Store.OpinionsOf(ctx, keys, ids)
+		if err == nil && len(os) < len(ids) {
 			err = errors.New("the fact is not to be read yet")
 		}
 		if err != nil {
 			return err
 		}
-		return w.Opinions.Opinions(ctx, []audit.Opinion{*o})
+		return w.Opinions.Opinions(ctx, os)
 	})
 }
 

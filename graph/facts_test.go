@@ -41,6 +41,23 @@ func (r *recorder) Review(_ context.Context, by *auth.Principal, id audit.ID, v 
 	return r.keep(by, id, v)
 }
 
+func (r *recorder) Reviews(ctx context.Context, by *auth.Principal, n int, next func(int) (audit.ID, facts.Review, error)) ([]*store.Item, []error) {
+	return each(n, next, func(id audit.ID, v facts.Review) (*store.Item, error) { return r.Review(ctx, by, id, v) })
+}
+
+// each gives reviews that are asked for at once to what takes one.
+func each(n int, next func(int) (audit.ID, facts.Review, error), review func(audit.ID, facts.Review) (*store.Item, error)) ([]*store.Item, []error) {
+	items, errs := make([]*store.Item, n), make([]error, n)
+	for i := range n {
+		id, v, err := next(i)
+		if err == nil {
+			items[i], err = review(id, v)
+		}
+		errs[i] = err
+	}
+	return items, errs
+}
+
 func (r *recorder) Reveal(_ context.Context, by *auth.Principal, id, _ audit.ID, reason string) (*store.Item, error) {
 	return r.keep(by, id, reason)
 }
@@ -112,6 +129,10 @@ func (s slow) Review(ctx context.Context, by *auth.Principal, id audit.ID, v fac
 		time.Sleep(time.Until(end) * 9 / 10)
 	}
 	return s.recorder.Review(ctx, by, id, v)
+}
+
+func (s slow) Reviews(ctx context.Context, by *auth.Principal, n int, next func(int) (audit.ID, facts.Review, error)) ([]*store.Item, []error) {
+	return each(n, next, func(id audit.ID, v facts.Review) (*store.Item, error) { return s.Review(ctx, by, id, v) })
 }
 
 // What there is no time for is told of as such; what was stored until then is answered.

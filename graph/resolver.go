@@ -21,6 +21,7 @@ import (
 type Facts interface {
 	UpdateBias(ctx context.Context, by *auth.Principal, id audit.ID, b facts.Bias) (*store.Item, error)
 	Review(ctx context.Context, by *auth.Principal, id audit.ID, r facts.Review) (*store.Item, error)
+	Reviews(ctx context.Context, by *auth.Principal, n int, next func(int) (audit.ID, facts.Review, error)) ([]*store.Item, []error)
 	Reveal(ctx context.Context, by *auth.Principal, id, content audit.ID, reason string) (*store.Item, error)
 	Feedback(ctx context.Context, by *auth.Principal, id audit.ID, f facts.Feedback) (*store.Feedback, error)
 	PutTaxonomy(ctx context.Context, by *auth.Principal, e store.TaxonomyEntry) (*store.TaxonomyEntry, error)

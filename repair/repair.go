@@ -130,19 +130,25 @@ const mostRounds = 3
 // ErrBehind says that facts came faster than their row could be written: the next repair shows them.
 var ErrBehind = audit.E("repair: follow", audit.KindOverloaded, errors.New("the row is behind the facts; the repair will write it"))
 
-// Follow rewrites the row of a key after a fact was stored, and looks whether it then says what the facts
-// say. Of two processes that rewrite a row at once the later insert stays, which may have read less; but
+// Follow rewrites the rows of keys of one tenant after facts were stored, and looks whether they then say what the
+// facts say. Of two processes that rewrite a row at once the later insert stays, which may have read less; but
 // whoever inserted last looks after that, so the row ends up right, whoever it was.
-func (r *Repairer) Follow(ctx context.Context, key store.Key) error {
-	keys := []store.Key{key}
+func (r *Repairer) Follow(ctx context.Context, keys ...store.Key) error {
 	for range mostRounds {
+		if len(keys) == 0 {
+			return nil
+		}
 		if err := r.Rewrite(ctx, keys, false); err != nil {
 			return err
 		}
 		stale, err := r.store.StaleAmong(ctx, keys)
-		if err != nil || !slices.Contains(stale, key) {
+		if err != nil {
 			return err
 		}
+		keys = slices.DeleteFunc(slices.Clone(keys), func(k store.Key) bool { return !slices.Contains(stale, k) })
 	}
-	return ErrBehind
+	if len(keys) > 0 {
+		return ErrBehind
+	}
+	return nil
 }

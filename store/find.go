@@ -28,14 +28,31 @@ func (t *Tenant) Contents(ctx context.Context, id audit.ID) ([]Item, error) {
 
 // Reread reads an item again, as it is now.
 func (t *Tenant) Reread(ctx context.Context, it *Item) (*Item, error) {
-	q := t.from("audit_current").current()
-	q.prewhere = among([]Cursor{it.Cursor()})
-	items, err := t.items(ctx, "store: read again", q, "")
+	now, err := t.RereadAll(ctx, []*Item{it})
 	if err != nil {
 		return nil, err
 	}
-	if len(items) == 0 {
+	if now[it.Key()] == nil {
 		return nil, ErrNotFound
 	}
-	return &items[0], nil
+	return now[it.Key()], nil
+}
+
+// RereadAll reads items again, as they are now; those that are gone are left out.
+func (t *Tenant) RereadAll(ctx context.Context, of []*Item) (map[Key]*Item, error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
+	places := make([]Cursor, len(of))
+	for i, it := range of {
+		places[i] = it.Cursor()
+	}
+	q := t.from("audit_current").current()
+	q.prewhere = among(places)
+	items, err := t.items(ctx, "store: read again", q, "")
+	now := make(map[Key]*Item, len(items))
+	for i := range items {
+		now[items[i].Key()] = &items[i]
+	}
+	return now, err
 }

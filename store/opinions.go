@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/google/uuid"
@@ -16,14 +17,14 @@ func (s *Store) Opinions(ctx context.Context, w Written) ([]audit.Opinion, error
 	return s.opinions(ctx, w.sql())
 }
 
-// Opinion is the message of one review or feedback on an interaction, nil when there is none of that id.
-func (s *Store) Opinion(ctx context.Context, it *Item, id audit.ID) (*audit.Opinion, error) {
-	out, err := s.opinions(ctx, "tenant_id = ? AND event_day = toDate(?) AND event_id = toUUID(?) AND fact_id = toUUID(?)",
-		it.Tenant, day(it.Time), it.EventID.String(), id.String())
-	if err != nil || len(out) == 0 {
-		return nil, err
+// OpinionsOf gives the messages of the reviews and feedback of some ids, oldest first; keys are of the interactions
+// that they are on, of one tenant.
+func (s *Store) OpinionsOf(ctx context.Context, keys []Key, ids []audit.ID) ([]audit.Opinion, error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
-	return &out[0], nil
+	said := new(query).events(keys).and(anyID("fact_id", ids))
+	return s.opinions(ctx, strings.Join(said.where, " AND "), said.args...)
 }
 
 // opinions reads facts by a condition on them, in which fact_id is their own id.
