@@ -100,7 +100,7 @@ func (w *Writer) Reviews(ctx context.Context, by *auth.Principal, n int, next fu
 // reviewed is an interaction with a review that is stored.
 type reviewed struct {
 	it  *store.Item       // as it was before
-	id  audit.ID          // of the review; zero where it had been said
+	id  audit.ID          // of the review; zero where there was nothing to store
 	add func(*store.Item) // has an item say it
 }
 
@@ -128,7 +128,7 @@ func (w *Writer) review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 			return none, err
 		}
 		var notes string
-		if tag, notes = r.over(before); twice(before, tag, notes, w.Now()) {
+		if tag, notes = r.over(before); nothing(before, tag) || twice(before, tag, notes, w.Now()) {
 			return none, nil
 		}
 		f = fact(by, it, w.now(before.At)) // after everybody's, for the newest of all shows
@@ -147,6 +147,9 @@ func (w *Writer) review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 		}
 	}}, nil
 }
+
+// nothing tells whether a person takes back what it never said.
+func nothing(before store.Reviewed, tag Tag) bool { return before.Last == nil && tag.Decision == Withdrawn }
 
 // pressing is how long the same review of the same person, with nobody's between, is a button that was pressed twice.
 const pressing = 10 * time.Second

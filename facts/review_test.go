@@ -90,6 +90,7 @@ func TestReviewsAreStoredOnce(t *testing.T) {
 		{"ann", 0, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation")}, 1},
 		{"ann", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation")}, 1},
 		{"ann", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation of hers")}, 2},
+		{"bob", time.Second, Review{}, 2}, // who said nothing has nothing to take back
 		{"bob", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Decision: Confirmed})}, 3},
 		{"ann", time.Second, Review{HumanReviewed: true, Tag: Of(Tag{Dismissed, []string{"terms.gender"}}), Notes: Of("a quotation of hers")}, 4},
 		{"ann", time.Second, Review{}, 5},
