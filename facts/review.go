@@ -149,7 +149,9 @@ func (w *Writer) review(ctx context.Context, by *auth.Principal, id audit.ID, r 
 }
 
 // nothing tells whether a person takes back what it never said.
-func nothing(before store.Reviewed, tag Tag) bool { return before.Last == nil && tag.Decision == Withdrawn }
+func nothing(before store.Reviewed, tag Tag) bool {
+	return before.Last == nil && tag.Decision == Withdrawn
+}
 
 // pressing is how long the same review of the same person, with nobody's between, is a button that was pressed twice.
 const pressing = 10 * time.Second

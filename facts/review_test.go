@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -107,6 +108,47 @@ func TestReviewsAreStoredOnce(t *testing.T) {
 		}
 	}
 	f.checked()
+}
+
+// The query of docs/review.md gives Cohen's kappa of the newest decisions, by hand: ann and bob agree on 3 of 4 beside
+// chance of a half, which is (3/4 - 1/2) / (1 - 1/2); bob and cid on all of what nobody dismissed.
+func TestAgreement(t *testing.T) {
+	f := newFixture(t)
+	ids := f.events(6)
+	for _, said := range []struct {
+		by string
+		d  []string // of each event, "" for none; one after the other where there are two
+	}{
+		{"ann", []string{"dismissed confirmed", "confirmed", "dismissed", "dismissed", "unsure", "confirmed"}},
+		{"bob", []string{"confirmed", "confirmed", "dismissed", "unsure confirmed", "confirmed", "confirmed withdrawn"}},
+		{"cid", []string{"confirmed", "confirmed", "", "", "", "unsure"}},
+	} {
+		for i, all := range said.d {
+			for _, d := range strings.Fields(all) {
+				r := Review{HumanReviewed: d != Withdrawn}
+				if r.HumanReviewed {
+					r.Tag = Of(Tag{Decision: d})
+				}
+				if _, err := f.w.Review(t.Context(), who(said.by), ids[i], r); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	page, err := os.ReadFile("../docs/review.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query, found := strings.Cut(string(page), "```sql\n")
+	query, _, ended := strings.Cut(query, "```")
+	if !found || !ended {
+		t.Fatal("docs/review.md has no query")
+	}
+	query = strings.Replace(query, "FROM reviews", "FROM {{db}}.reviews", 1)
+	const want = "acme\tann\tbob\t4\t0.75\t0.5\t0.75\t0.5\t0.5\nacme\tann\tcid\t2\t1\t1\t1\t1\t\\N\nacme\tbob\tcid\t2\t1\t1\t1\t1\t\\N"
+	if got := f.text(query); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
 }
 
 // counting is a read model that counts how often it follows.

@@ -77,7 +77,7 @@ func where(p *auth.Principal, in *generated.LlmInteractionAuditFilterInput) (f s
 		{"userId", in.UserID, &f.UserID, nil}, {"llmProvider", in.LlmProvider, &f.Provider, nil}, {"llmModel", in.LlmModel, &f.Model, nil},
 		{"sensitivityScore", in.SensitivityScore, &f.Sensitivity, nil}, {"application", in.Application, &f.App, nil},
 		{"traceId", in.TraceID, &f.TraceID, nil}, {"biasType", in.BiasType, &f.BiasType, nil}, {"kind", in.Kind, &f.Kind, nil}, {"status", in.Status, &f.Status, statuses},
-		{"reviewDecision", in.ReviewDecision, &f.Decision, decisions},
+		{"reviewDecision", in.ReviewDecision, &f.Decision, decisions}, {"reviewedBy", in.ReviewedBy, &f.ReviewedBy, nil}, {"notReviewedBy", in.NotReviewedBy, &f.NotReviewedBy, nil},
 		{"domain", in.Domain, &domain, names(audit.Domains)},
 		{"biasAnalysisStatus", in.BiasAnalysisStatus, &status, names([]audit.Status{audit.Pending, audit.Done, audit.Partial, audit.Failed, audit.Skipped, audit.Abandoned})},
 		{"action", in.Action, &action, names([]audit.Action{audit.NoAction, audit.Log, audit.Warn, audit.Gate, audit.Block})},
@@ -101,7 +101,7 @@ func where(p *auth.Principal, in *generated.LlmInteractionAuditFilterInput) (f s
 			return f, invalid("filter.eventId", "names no event; leave it out to see all")
 		}
 	}
-	f.BiasDetected, f.HumanReviewed, f.Flagged, f.Unsafe, f.Gated, f.Effective = in.BiasDetected, in.HumanReviewed, in.Flagged, in.Unsafe, in.Gated, in.EffectiveBias
+	f.BiasDetected, f.HumanReviewed, f.Flagged, f.Unsafe, f.Gated, f.Effective, f.Differ = in.BiasDetected, in.HumanReviewed, in.Flagged, in.Unsafe, in.Gated, in.EffectiveBias, in.ReviewsDiffer
 	if in.MinSeverity != nil {
 		f.MinSeverity = in.MinSeverity.Level()
 	}

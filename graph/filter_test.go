@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
+	"github.com/evenhand/evenhand/auth"
 )
 
 // condition is a filter with what it says of a record.
@@ -22,12 +23,13 @@ func is(name string, value any, holds func(*audit.Interaction, *audit.Verdict) b
 	return condition{map[string]any{name: value}, holds}
 }
 
-// conditions are all filters; said are the decisions of reviews.
-func conditions(said map[audit.ID]string) []condition {
+// conditions are all filters; said are ann's decisions, which are the newest, and bobs those of bob.
+func conditions(said, bobs map[audit.ID]string) []condition {
 	type (
 		in = *audit.Interaction
 		vd = *audit.Verdict
 	)
+	differ := func(i in) bool { return bobs[i.ID] != "" && bobs[i.ID] != said[i.ID] }
 	middle := noon.Add(-70 * time.Minute)
 	return []condition{
 		is("tenantId", "acme", func(in, vd) bool { return true }),
@@ -41,6 +43,11 @@ func conditions(said map[audit.ID]string) []condition {
 		is("humanReviewed", false, func(i in, _ vd) bool { return said[i.ID] == "" }),
 		is("reviewDecision", "dismissed", func(i in, _ vd) bool { return said[i.ID] == "dismissed" }),
 		is("reviewDecision", "unsure", func(i in, _ vd) bool { return said[i.ID] == "unsure" }),
+		is("reviewsDiffer", true, func(i in, _ vd) bool { return differ(i) }),
+		is("reviewsDiffer", false, func(i in, _ vd) bool { return !differ(i) }),
+		is("reviewedBy", "ann", func(i in, _ vd) bool { return said[i.ID] != "" }),
+		is("reviewedBy", "bob", func(i in, _ vd) bool { return bobs[i.ID] != "" }),
+		is("notReviewedBy", "bob", func(i in, _ vd) bool { return bobs[i.ID] == "" }),
 		is("logTimestampStart", middle.Format(time.RFC3339Nano), func(i in, _ vd) bool { return !i.Time.Before(middle) }),
 		is("logTimestampEnd", middle.Format(time.RFC3339Nano), func(i in, _ vd) bool { return i.Time.Before(middle) }),
 		is("logTimestampStart", "1815-12-10T00:00:00Z", func(in, vd) bool { return true }),
@@ -82,15 +89,29 @@ func TestFilters(t *testing.T) {
 	f.write(records...)
 	f.write(series("beta", 20)...)
 	f.writing()
-	said := map[audit.ID]string{}
-	for i, decision := range []string{"dismissed", "confirmed", "unsure", "confirmed", "dismissed", "unsure", "confirmed", "dismissed"} {
-		id := records[5*i].Interaction.ID
-		said[id] = decision
-		if a := f.ask(admin, reviewOp, fmt.Sprintf(`{"id":%q,"input":{"humanReviewed":true,"humanBiasTag":{"decision":%q}}}`, id, decision)); len(a.Errors) > 0 {
+	said, bobs := map[audit.ID]string{}, map[audit.ID]string{}
+	bob := as(auth.Reviewer)
+	bob.Subject = "bob"
+	say := func(who *auth.Principal, of map[audit.ID]string, id audit.ID, decision string) {
+		of[id] = decision
+		input := fmt.Sprintf(`{"humanReviewed":true,"humanBiasTag":{"decision":%q}}`, decision)
+		if decision == "" {
+			input = `{"humanReviewed":false}`
+		}
+		if a := f.ask(who, reviewOp, fmt.Sprintf(`{"id":%q,"input":%s}`, id, input)); len(a.Errors) > 0 {
 			t.Fatalf("%+v", a.Errors)
 		}
 	}
-	all := conditions(said)
+	for i, decision := range []string{"confirmed", "dismissed", "", "confirmed", "confirmed"} { // otherwise than ann twice, once as she does, and once taken back
+		if id := records[5*i].Interaction.ID; decision != "" {
+			say(bob, bobs, id, decision)
+		}
+	}
+	say(bob, bobs, records[20].Interaction.ID, "")
+	for i, decision := range []string{"dismissed", "confirmed", "unsure", "confirmed", "dismissed", "unsure", "confirmed", "dismissed"} {
+		say(admin, said, records[5*i].Interaction.ID, decision)
+	}
+	all := conditions(said, bobs)
 	for i, a := range all {
 		for j, b := range all[:i+1] {
 			if i != j && testing.Short() {

@@ -326,6 +326,8 @@ func (w *world) value(g *generator, name, of string) any {
 		return text("charter.sex", "language", "safety.pii_leakage")
 	case "traceId":
 		return text(fmt.Sprintf("%032x", 0xabcdef0000+g.IntN(5)), fmt.Sprintf("%032x", 0xabcdef0000+7_000_000))
+	case "reviewedBy", "notReviewedBy":
+		return text("caller-reviewer", "caller-admin")
 	case "status":
 		return text("success", "error", "blocked")
 	case "biasAnalysisStatus":

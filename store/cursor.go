@@ -100,14 +100,21 @@ var latest = time.Date(2149, 6, 6, 0, 0, 0, 0, time.UTC).UnixMilli()
 func (f Filter) hash(tenant string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%q %d %d %q %q %q %q %q %q %q %q %q %q", tenant, f.From.UnixMilli(), f.To.UnixMilli(), f.UserID, f.Provider, f.Model, f.Sensitivity, f.Domain, f.App, f.BiasType, f.Kind, f.TraceID, f.EventID)
-	for _, b := range []*bool{f.BiasDetected, f.Flagged, f.HumanReviewed, f.Unsafe, f.Gated, f.Effective} {
+	told := func(b *bool) {
 		if b == nil {
 			fmt.Fprint(h, "?")
 		} else {
 			fmt.Fprint(h, *b)
 		}
 	}
+	for _, b := range []*bool{f.BiasDetected, f.Flagged, f.HumanReviewed, f.Unsafe, f.Gated, f.Effective} {
+		told(b)
+	}
 	fmt.Fprintf(h, "%d %d %d %q %q %q", f.MinSeverity, f.MinBiasScore, f.MinConfidence, f.AnalysisStatus, f.Status, f.Action)
+	if f.Decision != "" || f.Differ != nil || f.ReviewedBy != "" || f.NotReviewedBy != "" { // cursors of before have none of them
+		fmt.Fprintf(h, "%q %q %q", f.Decision, f.ReviewedBy, f.NotReviewedBy)
+		told(f.Differ)
+	}
 	return h.Sum64()
 }
 

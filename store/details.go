@@ -433,7 +433,7 @@ func (t *Tenant) FlaggedSince(ctx context.Context, f Filter, from time.Time, lim
 		if f.UserID != "" {
 			f.amongUsers(t.scope, q)
 		}
-		return q
+		return f.byReviews(t.scope, q)
 	}
 	// As in List: keys of which any version passes, then the versions that hold.
 	q := bind(t.from("audit_current"))

@@ -26,6 +26,9 @@ type Filter struct {
 	Flagged       *bool
 	HumanReviewed *bool
 	Decision      string // that holds of the reviews: confirmed, dismissed, unsure
+	Differ        *bool  // one person's review confirms what another's dismisses
+	ReviewedBy    string // whose review stands
+	NotReviewedBy string // whose does not
 
 	Unsafe         *bool
 	Gated          *bool
@@ -126,7 +129,7 @@ func (f Filter) conditions(q *query) *query {
 	return q
 }
 
-// byKey leads to the event and the user that a filter names by the keys of tables that have them.
+// byKey leads to the event, the user and the reviewers that a filter names by the keys of tables that have them.
 func (f Filter) byKey(s scope, q *query) *query {
 	if !f.EventID.IsZero() {
 		keys := s.from("interactions").and("event_id = toUUID(?)", f.EventID.String())
@@ -134,6 +137,35 @@ func (f Filter) byKey(s scope, q *query) *query {
 	}
 	if f.UserID != "" {
 		f.amongUsers(s, q)
+	}
+	return f.byReviews(s, q)
+}
+
+// byReviews restricts a query over audit_current by who said what, which its rows do not tell.
+func (f Filter) byReviews(s scope, q *query) *query {
+	said := func(q *query) *query {
+		if !f.From.IsZero() {
+			q.and("event_day >= toDate(?)", day(f.From)).and("event_day <= toDate(?)", day(f.To))
+		}
+		return q.byReviewer()
+	}
+	among := func(holds bool, keys *query, rest string) {
+		if holds {
+			q.and("("+keyColumns+") IN ("+keys.sql(keyColumns, rest)+")", keys.args...)
+		} else {
+			q.and("("+keyColumns+") NOT IN ("+keys.sql(keyColumns, rest)+")", keys.args...)
+		}
+	}
+	if f.Differ != nil {
+		among(*f.Differ, said(s.from("reviews").current()), "GROUP BY "+keyColumns+" HAVING countIf(said = 'confirmed') > 0 AND countIf(said = 'dismissed') > 0")
+	}
+	for _, who := range []struct {
+		name  string
+		holds bool
+	}{{f.ReviewedBy, true}, {f.NotReviewedBy, false}} {
+		if who.name != "" {
+			among(who.holds, said(s.from("reviews").current().and("reviewer = ?", who.name)).and("said != 'withdrawn'"), "")
+		}
 	}
 	return q
 }

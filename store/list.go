@@ -293,7 +293,7 @@ func (l *list) candidatesOfUser(ctx context.Context, at *Cursor, n int) (keys []
 		if err != nil || len(places) == 0 {
 			return keys, false, err
 		}
-		q := l.f.apply(l.t.from("audit_current")).and(atPlaces(places))
+		q := l.f.byReviews(l.t.scope, l.f.apply(l.t.from("audit_current")).and(atPlaces(places)))
 		if at != nil {
 			q.after(*at, l.sort)
 		}

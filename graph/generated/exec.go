@@ -2432,6 +2432,12 @@ input LlmInteractionAuditFilterInput {
   humanReviewed: Boolean
   "What holds of the reviews: confirmed, dismissed or unsure."
   reviewDecision: String
+  "Whether people contradict one another: the newest review of one confirms what another's dismisses."
+  reviewsDiffer: Boolean
+  "Of which this person's review stands, who is named as in reviews."
+  reviewedBy: String
+  "Of which no review of this person stands; with humanReviewed: true what waits for a second opinion of theirs."
+  notReviewedBy: String
   "Inclusive."
   logTimestampStart: DateTime
   "Exclusive."
@@ -15191,7 +15197,7 @@ func (ec *executionContext) unmarshalInputLlmInteractionAuditFilterInput(ctx con
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"tenantId", "userId", "llmProvider", "llmModel", "sensitivityScore", "biasDetected", "humanReviewed", "reviewDecision", "logTimestampStart", "logTimestampEnd", "domain", "application", "traceId", "eventId", "flagged", "unsafe", "gated", "effectiveBias", "biasType", "kind", "minSeverity", "minBiasScore", "minConfidence", "biasAnalysisStatus", "status", "action"}
+	fieldsInOrder := [...]string{"tenantId", "userId", "llmProvider", "llmModel", "sensitivityScore", "biasDetected", "humanReviewed", "reviewDecision", "reviewsDiffer", "reviewedBy", "notReviewedBy", "logTimestampStart", "logTimestampEnd", "domain", "application", "traceId", "eventId", "flagged", "unsafe", "gated", "effectiveBias", "biasType", "kind", "minSeverity", "minBiasScore", "minConfidence", "biasAnalysisStatus", "status", "action"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -15254,6 +15260,27 @@ func (ec *executionContext) unmarshalInputLlmInteractionAuditFilterInput(ctx con
 				return it, err
 			}
 			it.ReviewDecision = data
+		case "reviewsDiffer":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reviewsDiffer"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReviewsDiffer = data
+		case "reviewedBy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reviewedBy"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ReviewedBy = data
+		case "notReviewedBy":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("notReviewedBy"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NotReviewedBy = data
 		case "logTimestampStart":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("logTimestampStart"))
 			data, err := ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)

@@ -123,6 +123,12 @@ type LlmInteractionAuditFilterInput struct {
 	HumanReviewed    *bool   `json:"humanReviewed,omitempty"`
 	// What holds of the reviews: confirmed, dismissed or unsure.
 	ReviewDecision *string `json:"reviewDecision,omitempty"`
+	// Whether people contradict one another: the newest review of one confirms what another's dismisses.
+	ReviewsDiffer *bool `json:"reviewsDiffer,omitempty"`
+	// Of which this person's review stands, who is named as in reviews.
+	ReviewedBy *string `json:"reviewedBy,omitempty"`
+	// Of which no review of this person stands; with humanReviewed: true what waits for a second opinion of theirs.
+	NotReviewedBy *string `json:"notReviewedBy,omitempty"`
 	// Inclusive.
 	LogTimestampStart *time.Time `json:"logTimestampStart,omitempty"`
 	// Exclusive.
