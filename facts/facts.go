@@ -65,7 +65,7 @@ type Parts struct {
 // Rows stores facts; writing one again changes nothing.
 type Rows interface {
 	OutsideVerdict(ctx context.Context, r audit.Record, said []string, texts []clickhouse.FactText) error
-	Review(ctx context.Context, f clickhouse.Fact, decision string, tags []string) error
+	Reviews(ctx context.Context, rs []clickhouse.Review) error
 	Feedback(ctx context.Context, f clickhouse.Fact, helped *bool) error
 	Reveal(ctx context.Context, f clickhouse.Fact, granted bool) error
 	Texts(ctx context.Context, f clickhouse.Fact) error
@@ -79,6 +79,7 @@ type Writer struct {
 	saying  keyed[callerKey, said] // what a caller says of an interaction, one after the other
 	showing keyed[store.Key, shown]
 	asking  keyed[callerKey, said] // reveals of a caller
+	sitting keyed[callerKey, said] // reviews of many interactions by a caller
 	asked   reveals
 }
 

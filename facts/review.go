@@ -53,99 +53,159 @@ func timeOf(s *store.Said) time.Time {
 // Review adds a person's review. Of each person the newest counts, and of several people's the newest with a
 // decision holds, as [store.Holding] says; one that is taken back lets another's show again.
 func (w *Writer) Review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (*store.Item, error) {
-	said, err := w.review(ctx, by, id, r)
+	t, it, r, err := w.beginReview(ctx, by, id, r)
 	if err != nil {
 		return nil, err
 	}
-	now := w.show(ctx, kindReview, w.Store.WithTenant(by.Tenant), said.it, said.add)
-	if !said.id.IsZero() {
-		w.publishOpinions(ctx, kindReview, []*store.Item{now.item}, []audit.ID{said.id})
+	var one *reviewed
+	_, err = w.saying.alone(callerKey{it.Key(), by.Subject}, func() (none said, err error) {
+		if one, err = w.reviewed(ctx, t, by, it, r); err != nil {
+			return none, err
+		}
+		return none, w.store(ctx, one)
+	})
+	w.counted(kindReview, err)
+	if err != nil {
+		return nil, err
 	}
-	return now.item, nil
+	now := w.show(ctx, kindReview, t, it, one.add).item
+	if one.row != nil {
+		w.publishOpinions(ctx, kindReview, []*store.Item{now}, []audit.ID{one.row.ID})
+	}
+	return now, nil
 }
 
-// Reviews is Review of n interactions, one after the other, for of two reviews of one the later shall hold: next gives
-// each, or the error that stands in its place. What follows a review costs most, and is done once for all of them.
+// Reviews is Review of n interactions, of which next gives each, or the error that stands in its place; of two reviews of
+// one the later holds. They are stored together, and what follows, which costs most, is done once for all of them.
 func (w *Writer) Reviews(ctx context.Context, by *auth.Principal, n int, next func(int) (audit.ID, Review, error)) ([]*store.Item, []error) {
 	items, errs := make([]*store.Item, n), make([]error, n)
-	var said []*reviewed
-	var at []int // where in items
-	for i := range n {
-		id, r, err := next(i)
-		if err != nil {
-			errs[i] = err
-			continue
-		}
-		one, err := w.review(ctx, by, id, r)
-		if err != nil {
-			errs[i] = err
-			continue
-		}
-		said, at = append(said, one), append(at, i)
+	all := make([]*reviewed, n) // nil where there is an error
+	caller := callerKey{}
+	if by != nil {
+		caller = callerKey{Key: store.Key{Tenant: by.Tenant}, subject: by.Subject}
 	}
-	if len(said) == 0 {
+	_, _ = w.sitting.alone(caller, func() (none said, err error) { // a button that is pressed twice
+		var waiting []int
+		write := func() {
+			var rs []*reviewed
+			for _, i := range waiting {
+				rs = append(rs, all[i])
+			}
+			err := w.store(ctx, rs...)
+			for _, i := range waiting {
+				if w.counted(kindReview, err); err != nil {
+					all[i], errs[i] = nil, err
+				}
+			}
+			waiting = nil
+		}
+		for i := range n {
+			id, r, err := next(i)
+			if err != nil {
+				errs[i] = err
+				continue
+			}
+			t, it, r, err := w.beginReview(ctx, by, id, r)
+			if err != nil {
+				errs[i] = err
+				continue
+			}
+			if slices.ContainsFunc(waiting, func(i int) bool { return all[i].it.Key() == it.Key() }) { // it goes on from that
+				write()
+			}
+			if all[i], errs[i] = w.reviewed(ctx, t, by, it, r); errs[i] != nil {
+				w.counted(kindReview, errs[i])
+				continue
+			}
+			waiting = append(waiting, i)
+		}
+		write()
+		return none, nil
+	})
+	var of []*reviewed
+	for _, one := range all {
+		if one != nil {
+			of = append(of, one)
+		}
+	}
+	if len(of) == 0 {
 		return items, errs
 	}
 	var told []*store.Item
 	var ids []audit.ID
-	for i, now := range w.showAll(ctx, w.Store.WithTenant(by.Tenant), said) {
-		if items[at[i]] = now; !said[i].id.IsZero() {
-			told, ids = append(told, now), append(ids, said[i].id)
+	shown := w.showAll(ctx, w.Store.WithTenant(by.Tenant), of)
+	for i, one := range all {
+		if one == nil {
+			continue
+		}
+		if items[i], shown = shown[0], shown[1:]; one.row != nil {
+			told, ids = append(told, items[i]), append(ids, one.row.ID)
 		}
 	}
 	w.publishOpinions(ctx, kindReview, told, ids)
 	return items, errs
 }
 
-// reviewed is an interaction with a review that is stored.
+// reviewed is an interaction with what a person says of it.
 type reviewed struct {
-	it  *store.Item       // as it was before
-	id  audit.ID          // of the review; zero where there was nothing to store
-	add func(*store.Item) // has an item say it
+	it  *store.Item        // as it was before
+	row *clickhouse.Review // nil where there is nothing to store
+	add func(*store.Item)  // has an item say it
 }
 
-// review stores a review.
-func (w *Writer) review(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (out *reviewed, err error) {
+// beginReview finds what is reviewed and checks what is said of it.
+func (w *Writer) beginReview(ctx context.Context, by *auth.Principal, id audit.ID, r Review) (t *store.Tenant, it *store.Item, out Review, err error) {
 	const op = "facts: review"
-	defer func() { w.counted(kindReview, err) }()
-	t, it, err := w.beginOf(ctx, op, by, id, r.Of)
+	defer func() {
+		if err != nil {
+			w.counted(kindReview, err)
+		}
+	}()
+	if t, it, err = w.beginOf(ctx, op, by, id, r.Of); err != nil {
+		return nil, nil, r, err
+	}
+	if r, err = w.reviewChecked(ctx, op, r); err == nil && r.Notes.value() && *r.Notes.Value != "" {
+		err = w.textsKept(ctx, it, "reviewNotes")
+	}
+	return t, it, r, err
+}
+
+// reviewed makes of a review, and of what was said before, what is to be stored.
+func (w *Writer) reviewed(ctx context.Context, t *store.Tenant, by *auth.Principal, it *store.Item, r Review) (*reviewed, error) {
+	before, err := t.Reviewed(ctx, it, by.Subject)
 	if err != nil {
 		return nil, err
 	}
-	if r, err = w.reviewChecked(ctx, op, r); err != nil {
-		return nil, err
-	}
-	if r.Notes.value() && *r.Notes.Value != "" {
-		if err := w.textsKept(ctx, it, "reviewNotes"); err != nil {
-			return nil, err
-		}
-	}
-	var f clickhouse.Fact
-	var tag Tag
-	var before store.Reviewed
-	_, err = w.saying.alone(callerKey{it.Key(), by.Subject}, func() (none said, err error) {
-		if before, err = t.Reviewed(ctx, it, by.Subject); err != nil {
-			return none, err
-		}
-		var notes string
-		if tag, notes = r.over(before); nothing(before, tag) || twice(before, tag, notes, w.Now()) {
-			return none, nil
-		}
-		f = fact(by, it, w.now(before.At)) // after everybody's, for the newest of all shows
-		f.Texts = []clickhouse.FactText{{Kind: clickhouse.KindReviewNote, Text: notes}}
-		return none, stored(ctx, func(ctx context.Context) error { return w.Rows.Review(ctx, f, tag.Decision, tag.Tags) })
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &reviewed{it: it, id: f.ID, add: func(it *store.Item) {
+	tag, notes := r.over(before)
+	out := &reviewed{it: it, add: func(it *store.Item) {
 		it.HumanReviewed, it.Review = tag.Decision != Withdrawn || before.Others != nil, tag.Decision
 		if tag.Decision != Confirmed && tag.Decision != Dismissed { // another's holds
 			if it.Review = ""; before.Others != nil && before.Others.Decision != Unsure {
 				it.Review = before.Others.Decision
 			}
 		}
-	}}, nil
+	}}
+	if nothing(before, tag) || twice(before, tag, notes, w.Now()) {
+		return out, nil
+	}
+	f := fact(by, it, w.now(before.At)) // after everybody's, for the newest of all shows
+	f.Texts = []clickhouse.FactText{{Kind: clickhouse.KindReviewNote, Text: notes}}
+	out.row = &clickhouse.Review{Fact: f, Decision: tag.Decision, Tags: tag.Tags}
+	return out, nil
+}
+
+// store writes the rows of reviews, of those that have one.
+func (w *Writer) store(ctx context.Context, rs ...*reviewed) error {
+	var rows []clickhouse.Review
+	for _, r := range rs {
+		if r.row != nil {
+			rows = append(rows, *r.row)
+		}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return stored(ctx, func(ctx context.Context) error { return w.Rows.Reviews(ctx, rows) })
 }
 
 // nothing tells whether a person takes back what it never said.

@@ -62,19 +62,36 @@ func laterVerdicts(rs []record, said []string, j Judging) *table {
 	return t
 }
 
-// Review stores a person's review with its notes.
+// Review is what a person says about an interaction, with its notes.
+type Review struct {
+	Fact
+	Decision string
+	Tags     []string
+}
+
+// Review stores one review.
 func (s *Sink) Review(ctx context.Context, f Fact, decision string, tags []string) error {
-	t, rows := factTable("reviews", "review_id", "reviewer", "reviewed_at", f, 1)
-	add(t, "decision", rows, func(*Fact) string { return decision })
-	add(t, "tags", rows, func(*Fact) []string { return tags })
-	return s.fact(ctx, f, t)
+	return s.Reviews(ctx, []Review{{f, decision, tags}})
+}
+
+// Reviews stores reviews by one insert.
+func (s *Sink) Reviews(ctx context.Context, rs []Review) error {
+	fs := make([]Fact, len(rs))
+	for i := range rs {
+		fs[i] = rs[i].Fact
+	}
+	t := factTable("reviews", "review_id", "reviewer", "reviewed_at", fs, 1)
+	add(t, "decision", rs, func(r *Review) string { return r.Decision })
+	add(t, "tags", rs, func(r *Review) []string { return r.Tags })
+	return s.facts(ctx, fs, t)
 }
 
 // Feedback stores an answer with its note; nil is not known.
 func (s *Sink) Feedback(ctx context.Context, f Fact, helped *bool) error {
-	t, rows := factTable("feedback", "feedback_id", "subject", "given_at", f, 1)
+	rows := []Fact{f}
+	t := factTable("feedback", "feedback_id", "subject", "given_at", rows, 1)
 	add(t, "helped", rows, func(*Fact) *bool { return helped })
-	return s.fact(ctx, f, t)
+	return s.facts(ctx, rows, t)
 }
 
 // Reveal stores that somebody asked to see texts. A refusal stands above the grant of the same id.
@@ -83,9 +100,10 @@ func (s *Sink) Reveal(ctx context.Context, f Fact, granted bool) error {
 	if !granted {
 		version = 2
 	}
-	t, rows := factTable("reveals", "reveal_id", "subject", "revealed_at", f, version)
+	rows := []Fact{f}
+	t := factTable("reveals", "reveal_id", "subject", "revealed_at", rows, version)
 	add(t, "granted", rows, func(*Fact) uint8 { return flag(granted) })
-	return s.fact(ctx, f, t)
+	return s.facts(ctx, rows, t)
 }
 
 // Texts stores the texts of a fact alone.
@@ -104,12 +122,19 @@ func (s *Sink) TaxonomyEntry(ctx context.Context, id uint32, key, description st
 }
 
 func (s *Sink) fact(ctx context.Context, f Fact, after ...*table) error {
+	return s.facts(ctx, []Fact{f}, after...)
+}
+
+// facts stores the texts of facts, and then what is after them.
+func (s *Sink) facts(ctx context.Context, fs []Fact, after ...*table) error {
 	var rows []text
-	source := make([]byte, 32)
-	copy(source, f.ID[:])
-	for _, t := range f.Texts {
-		if t.Text != "" {
-			rows = append(rows, text{tenant: f.Tenant, day: f.Day, event: uuid.UUID(f.Event), kind: t.Kind, source: source, version: uint64(f.At.UnixMilli()), text: t.Text})
+	for _, f := range fs {
+		source := make([]byte, 32)
+		copy(source, f.ID[:])
+		for _, t := range f.Texts {
+			if t.Text != "" {
+				rows = append(rows, text{tenant: f.Tenant, day: f.Day, event: uuid.UUID(f.Event), kind: t.Kind, source: source, version: uint64(f.At.UnixMilli()), text: t.Text})
+			}
 		}
 	}
 	tables := append([]*table{textRows(rows, s.opt.Classes)}, after...)
@@ -117,8 +142,8 @@ func (s *Sink) fact(ctx context.Context, f Fact, after ...*table) error {
 }
 
 // factTable begins a table of facts of people.
-func factTable(name, id, by, at string, f Fact, version uint64) (*table, []Fact) {
-	t, rows := &table{name: name}, []Fact{f}
+func factTable(name, id, by, at string, rows []Fact, version uint64) *table {
+	t := &table{name: name}
 	add(t, "version", rows, func(*Fact) uint64 { return version })
 	add(t, "tenant_id", rows, func(f *Fact) string { return f.Tenant })
 	add(t, "event_day", rows, func(f *Fact) time.Time { return f.Day })
@@ -127,5 +152,5 @@ func factTable(name, id, by, at string, f Fact, version uint64) (*table, []Fact)
 	add(t, id, rows, func(f *Fact) uuid.UUID { return uuid.UUID(f.ID) })
 	add(t, by, rows, func(f *Fact) string { return f.By })
 	add(t, at, rows, func(f *Fact) int64 { return f.At.UnixMilli() })
-	return t, rows
+	return t
 }
