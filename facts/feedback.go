@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/auth"
@@ -36,19 +37,36 @@ func (w *Writer) Feedback(ctx context.Context, by *auth.Principal, id audit.ID, 
 			return nil, err
 		}
 	}
-	var row clickhouse.Fact
+	var told []audit.ID // none of an answer that was given a moment ago
 	_, err = w.saying.alone(callerKey{it.Key(), by.Subject}, func() (none said, err error) {
-		before, err := t.FeedbackAt(ctx, it, by.Subject)
+		before, err := t.Answered(ctx, it, by.Subject)
 		if err != nil {
 			return none, err
 		}
-		row = fact(by, it, w.now(before))
+		var last time.Time
+		if before != nil {
+			if last = before.At; w.Now().Sub(last) < pressing && f.same(before) {
+				out = before
+				return none, nil
+			}
+		}
+		row := fact(by, it, w.now(last))
 		row.Texts = []clickhouse.FactText{{Kind: clickhouse.KindFeedbackNote, Text: f.Note}}
-		return none, stored(ctx, func(ctx context.Context) error { return w.Rows.Feedback(ctx, row, f.Helped) })
+		if err := stored(ctx, func(ctx context.Context) error { return w.Rows.Feedback(ctx, row, f.Helped) }); err != nil {
+			return none, err
+		}
+		told = []audit.ID{row.ID}
+		out = &store.Feedback{ID: row.ID, By: row.By, Helped: f.Helped, Note: f.Note, At: row.At}
+		return none, nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	w.publishOpinions(ctx, kindFeedback, []*store.Item{it}, []audit.ID{row.ID})
-	return &store.Feedback{ID: row.ID, By: row.By, Helped: f.Helped, Note: f.Note, At: row.At}, nil
+	w.publishOpinions(ctx, kindFeedback, []*store.Item{it}, told)
+	return out, nil
+}
+
+// same tells whether an answer says what another said.
+func (f Feedback) same(as *store.Feedback) bool {
+	return f.Note == as.Note && (f.Helped == nil) == (as.Helped == nil) && (f.Helped == nil || *f.Helped == *as.Helped)
 }

@@ -261,6 +261,9 @@ func TestFeedback(t *testing.T) {
 	if err != nil || a.By != "ann" || a.Helped == nil || !*a.Helped {
 		t.Fatalf("%+v %v", a, err)
 	}
+	if again, err := f.w.Feedback(t.Context(), who("ann"), id, Feedback{Helped: &yes}); err != nil || again.ID != a.ID || again.By != "ann" || again.Helped == nil || !*again.Helped || !again.At.Equal(a.At) {
+		t.Errorf("a button that is pressed twice: %+v %v", again, err)
+	}
 	if _, err := f.w.Feedback(t.Context(), who("ann"), id, Feedback{Note: "after all, I do not know"}); err != nil {
 		t.Fatal(err)
 	}

@@ -81,14 +81,22 @@ func (t *Tenant) Reviewed(ctx context.Context, it *Item, reviewer string) (out R
 	return out, err
 }
 
-// FeedbackAt is when a person last answered, zero when it did not.
-func (t *Tenant) FeedbackAt(ctx context.Context, it *Item, subject string) (at time.Time, err error) {
-	var n uint64
+// Answered is what a person last answered, with its note; nil when it did not.
+func (t *Tenant) Answered(ctx context.Context, it *Item, subject string) (out *Feedback, err error) {
 	q := t.fact("feedback", it).and("subject = ?", subject)
-	if err = t.one(ctx, "store: feedback", q.sql("max(given_at), count()", ""), q.args, &at, &n); n == 0 {
-		at = time.Time{}
+	err = t.each(ctx, "store: feedback", q.sql("feedback_id, helped, given_at", "ORDER BY given_at DESC, feedback_id DESC LIMIT 1"), q.args, func(rows driver.Rows) error {
+		var id uuid.UUID
+		out = &Feedback{By: subject}
+		err := rows.Scan(&id, &out.Helped, &out.At)
+		out.ID, out.At = audit.ID(id), out.At.UTC()
+		return err
+	})
+	if err != nil || out == nil {
+		return nil, err
 	}
-	return at.UTC(), err
+	texts, err := t.factTexts(ctx, it, out.ID)
+	out.Note = texts["feedback_note"]
+	return out, err
 }
 
 // Reveals counts how often a caller asked to see texts since a time and was not refused.
