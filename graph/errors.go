@@ -24,6 +24,7 @@ const (
 	Forbidden          Code = "FORBIDDEN"            // not with this credential
 	NotFound           Code = "NOT_FOUND"            // the caller's tenant has none
 	BadUserInput       Code = "BAD_USER_INPUT"       // the message names the field
+	Conflict           Code = "CONFLICT"             // another's answer was first, and holds
 	BiasAnalysisFailed Code = "BIAS_ANALYSIS_FAILED" // an analysis that was asked for did not come about
 	Overloaded         Code = "OVERLOADED"           // too much at once: later
 	Unavailable        Code = "UNAVAILABLE"          // something that we need is away: later

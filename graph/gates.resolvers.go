@@ -24,9 +24,12 @@ func (r *mutationResolver) DecideGate(ctx context.Context, id string, decision g
 	if r.Parts.Gates == nil {
 		return nil, refuse(Unavailable, "this process answers no gates")
 	}
-	g, _, err := r.Parts.Gates.Decide(ctx, of, auth.From(ctx), gates.Answer{Approve: decision == generated.GateAnswerApprove, Note: value(note)})
+	g, mine, err := r.Parts.Gates.Decide(ctx, of, auth.From(ctx), gates.Answer{Approve: decision == generated.GateAnswerApprove, Note: value(note)})
 	if err != nil {
 		return nil, ofGate(err)
+	}
+	if !mine {
+		tooLate(ctx)
 	}
 	return r.gates(ctx, []audit.HumanGate{*g})[0], nil
 }

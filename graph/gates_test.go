@@ -39,7 +39,8 @@ func TestGates(t *testing.T) {
 		return id
 	}
 	id, foreign := open("acme"), open("beta")
-	approver := as(auth.Approver)
+	approver, bob := as(auth.Approver), as(auth.Approver)
+	bob.Subject = "bob"
 	one := func(id audit.ID) string { return fmt.Sprintf(`{ gate(id: %q) { %s } }`, id, gateFields) }
 	for _, tc := range []struct {
 		name        string
@@ -59,6 +60,9 @@ func TestGates(t *testing.T) {
 		{"a long note", approver, fmt.Sprintf(`mutation { decideGate(id: %q, decision: APPROVE, note: %q) { id } }`, id, strings.Repeat("x", 2001)), "BAD_USER_INPUT", ""},
 		{"an answer", approver, fmt.Sprintf(`mutation { decideGate(id: %q, decision: APPROVE, note: "fine") { %s } }`, id, gateFields), `"decision":{"approved":true,"reason":"approved","detail":"fine","hitlGateTriggered":true,"decidedBy":"ann"`, ""},
 		{"a late answer", admin, fmt.Sprintf(`mutation { decideGate(id: %q, decision: DENY, note: "late") { state decision { detail } } }`, id), `{"decideGate":{"state":"APPROVED","decision":{"detail":"fine"}}}`, ""},
+		{"and told as such", admin, fmt.Sprintf(`mutation { decideGate(id: %q, decision: DENY) { state } }`, id), `{"decideGate":{"state":"APPROVED"}}CONFLICT`, ""},
+		{"the same approval of another", bob, fmt.Sprintf(`mutation { decideGate(id: %q, decision: APPROVE) { state } }`, id), `{"decideGate":{"state":"APPROVED"}}CONFLICT`, ""},
+		{"one's own once more", approver, fmt.Sprintf(`mutation { decideGate(id: %q, decision: APPROVE) { state } }`, id), `{"decideGate":{"state":"APPROVED"}}`, "CONFLICT"},
 		{"answered, to a viewer", as(auth.Viewer), one(id), `"detail":null`, "fine"},
 		{"by its state", approver, `{ gates(state: APPROVED) { nodes { id state } } }`, `"state":"APPROVED"`, ""},
 	} {

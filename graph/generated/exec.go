@@ -2901,8 +2901,8 @@ extend type Query {
 
 extend type Mutation {
   """
-  Answers a gate. The first answer holds: what comes back says which one that is, the timeout included. Who asked
-  cannot answer.
+  Answers a gate. The first answer holds: what comes back says which one that is, the timeout included, with the error
+  CONFLICT beside it where that is not this one. Who asked cannot answer.
   """
   decideGate(id: ID!, decision: GateAnswer!, note: String): Gate! @may(permission: "approve")
 }
