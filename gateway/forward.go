@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,14 +59,11 @@ func (x *exchange) failed(asking context.Context, res *http.Response) *fault {
 	const shown = 64 << 10
 	head, err := io.ReadAll(io.LimitReader(res.Body, shown))
 	x.told()
-	if err != nil {
+	if err != nil && asking.Err() != nil { // else status and headers, by which clients repeat, are there though the words are not whole
 		x.failure = "the provider's answer broke off"
 		return broken(asking, err)
 	}
-	x.status, x.failure = "error", gjson.GetBytes(head, "error.message").String()
-	if x.failure == "" {
-		x.failure = "HTTP " + strconv.Itoa(res.StatusCode)
-	}
+	x.status, x.failure = "error", cmp.Or(errorWords(gjson.ParseBytes(head)), "HTTP "+strconv.Itoa(res.StatusCode))
 	if x.committed { // while a person was waited for
 		return &fault{status: res.StatusCode, kind: kindUpstream, code: "evenhand_upstream_error", say: x.failure}
 	}

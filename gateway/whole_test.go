@@ -451,3 +451,33 @@ func TestProvidersErrorsPass(t *testing.T) {
 		}
 	}
 }
+
+// Whatever shape a provider's error has, its words are on record; one whose body breaks off keeps its status and the headers by which clients repeat.
+func TestShapesOfProvidersErrors(t *testing.T) {
+	for name, tc := range map[string]struct{ body, says string }{
+		"OpenAI":     {`{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, "slow down"},
+		"Ollama":     {`{"error":"model 'x' not found"}`, "model 'x' not found"},
+		"vLLM":       {`{"object":"error","message":"too many tokens","type":"BadRequestError","code":400}`, "too many tokens"},
+		"FastAPI":    {`{"detail":"no such deployment"}`, "no such deployment"},
+		"Google":     {`[{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT"}}]`, "API key not valid"},
+		"no words":   {`{"detail":[{"loc":["body"],"msg":"x"}]}`, "HTTP 429"},
+		"a page":     {`<html>429</html>`, "HTTP 429"},
+		"broken off": {`{"error":{"message":"slow down","co`, "slow down"},
+	} {
+		s := start(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			if name == "broken off" {
+				w.Header().Set("Content-Length", "1000")
+			}
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = io.WriteString(w, tc.body)
+		}).URL, nil)
+		got := s.do(PathChat, prompt("hi", ""))
+		if got.status != http.StatusTooManyRequests || got.body != tc.body || got.header.Get("Retry-After") != "7" {
+			t.Errorf("%s: %d %q %v", name, got.status, got.body, got.header)
+		}
+		if e := s.event(); e["status"] != "error" || e["error_message"] != tc.says {
+			t.Errorf("%s: event %v", name, e)
+		}
+	}
+}

@@ -28,6 +28,16 @@ func (a *answer) fail(e gjson.Result) {
 	}
 }
 
+// errorWords gives the provider's words in an error with a status of its own, in the shapes that providers with OpenAI's API have; "" where it has none.
+func errorWords(v gjson.Result) string {
+	for _, path := range []string{"error.message", "error", "0.error.message", "message", "detail"} {
+		if e := v.Get(path); e.Type == gjson.String && e.Str != "" {
+			return audit.Clip(e.Str, longestError)
+		}
+	}
+	return ""
+}
+
 // failsAlone reads what has no member with what a model says: an error of the provider, which passes as those with a status of their own do.
 // Where there are other texts, too, or no error, nobody knows what it says.
 func (a *answer) failsAlone(v gjson.Result) {
