@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
 // mislabelled tells whether an answer is a stream of events though its Content-Type names something else, as some providers
@@ -86,7 +88,7 @@ func (e *events) take(n int) []byte {
 	return b
 }
 
-// next gives the next event; io.EOF after the last, which may lack its blank line.
+// next gives the next event; io.EOF after the last, which may lack its blank line if it is whole.
 func (e *events) next() (ev event, err error) {
 	said, from := false, 0
 	for {
@@ -99,6 +101,10 @@ func (e *events) next() (ev event, err error) {
 			continue
 		case errors.Is(err, io.EOF) && (said || len(ev.raw) > from):
 			ev.field(bytes.TrimRight(ev.raw[from:], "\r\n"))
+			if len(ev.data) > 0 && !ev.done() && !gjson.ValidBytes(ev.data) {
+				ev.data, ev.raw = nil, bytes.TrimRight(ev.raw, "\r\n")
+				return ev, nil
+			}
 			ev.raw = append(bytes.TrimRight(ev.raw, "\r\n"), "\n\n"...)
 			return ev, nil
 		case err != nil:
@@ -137,6 +143,11 @@ func (ev *event) replace(data []byte) {
 		ev.raw = bytes.Replace(ev.raw, ev.data, data, 1)
 	}
 	ev.data = data
+}
+
+// cut tells whether the stream ended in it, so that it has no blank line; clients pass it over.
+func (ev *event) cut() bool {
+	return !bytes.HasSuffix(ev.raw, []byte("\n")) && !bytes.HasSuffix(ev.raw, []byte("\r"))
 }
 
 func (ev *event) done() bool { return string(bytes.TrimSpace(ev.data)) == "[DONE]" }

@@ -162,6 +162,9 @@ func drain(pieces <-chan piece) {
 
 // take reads one event and lets go what may go; more says that others are here already.
 func (f *flow) take(ctx context.Context, ev event, more bool, alive func()) *fault {
+	if ev.cut() { // with a blank line behind it, or what we add, clients would read half of it
+		return nil
+	}
 	x := f.x
 	before, path, v := x.answer.size, "", gjson.Result{}
 	if len(ev.data) > 0 && !ev.done() {

@@ -282,6 +282,23 @@ func TestBrokenStreams(t *testing.T) {
 	}
 }
 
+// A stream whose last event breaks off ends before it, as clients read it; what was said until then is judged and on record.
+func TestStreamEndsInAnEvent(t *testing.T) {
+	said := "data: " + strings.Join(pieces(clean)[:4], "\n\ndata: ") + "\n\n"
+	for _, mode := range []string{StreamHold, StreamWindow, StreamPass} {
+		s := start(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, said+"data: "+pieces(clean)[4][:90])
+		}).URL, nil)
+		if got := s.do(PathChat, prompt("hi", streamed), "X-Evenhand-Stream", mode); got.status != http.StatusOK || got.body != said {
+			t.Errorf("%s: %d %q", mode, got.status, got.body)
+		}
+		if e := s.event(); e["status"] != "error" || e["error_message"] != "the stream ended before the model had finished" || e["response"] == "" || recorded(e)["action"] != "allow" {
+			t.Errorf("%s: event %v", mode, e)
+		}
+	}
+}
+
 // Who goes away takes the provider's call along, and is on record.
 func TestCallerGoesAway(t *testing.T) {
 	begun, gone := make(chan struct{}), make(chan struct{})
