@@ -198,3 +198,25 @@ func TestResponsesInput(t *testing.T) {
 		t.Errorf("messages %s\nwant %s", got, want)
 	}
 }
+
+// What asking again does not mend is asked for once: the provider is not paid for each attempt. What may pass is asked for again.
+func TestOfficialClientAsksOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		serve  http.HandlerFunc
+		change func(*Config, *Deps)
+		calls  int
+	}{
+		"a redirect":       {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/", http.StatusFound) }, nil, 1},
+		"too long":         {says(strings.Repeat("x ", 5000)), func(c *Config, d *Deps) { blocks(c, d); c.ResponseBytes = 4 << 10 }, 1},
+		"too long to mask": {says(strings.Repeat("x ", 5000)), func(c *Config, _ *Deps) { c.Mask, c.ResponseBytes = MaskResponse, 4<<10 }, 1},
+		"broken off":       {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, completion(clean)[:90]) }, blocks, 2},
+	} {
+		p := newProvider(t, tc.serve)
+		s := start(t, p.URL, tc.change)
+		c := openai.NewClient(option.WithBaseURL(s.http.URL+"/v1"), option.WithAPIKey("sk-theirs"), option.WithMaxRetries(1))
+		_, err := c.Chat.Completions.New(t.Context(), ask())
+		if s.close(); err == nil || p.calls() != tc.calls {
+			t.Errorf("%s: asked %d times, want %d: %v", name, p.calls(), tc.calls, err)
+		}
+	}
+}

@@ -29,6 +29,7 @@ type fault struct {
 	say    string
 	param  string        // "" is null
 	after  time.Duration // with 429 and 503
+	final  bool          // asking again gives the same: clients would, by the status
 	report *report       // what the guard said, else nil
 	denied *auth.Denied  // by package auth, else nil
 }
@@ -63,6 +64,9 @@ func fail(w http.ResponseWriter, f *fault) {
 	}
 	if f.after > 0 {
 		h.Set("Retry-After", strconv.Itoa(max(1, int((f.after+time.Second-1)/time.Second))))
+	}
+	if f.final {
+		h.Set("X-Should-Retry", "false")
 	}
 	reply.Bytes(w, f.status, "application/json", append(f.json(), '\n'))
 }

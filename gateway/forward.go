@@ -42,7 +42,7 @@ func (x *exchange) forward(ctx context.Context) *fault {
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:
 		x.failure = "the provider redirects"
-		return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_redirect", say: fmt.Sprintf("the provider answers %d: redirects are not followed; mend the upstream's base_url", res.StatusCode)}
+		return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_redirect", final: true, say: fmt.Sprintf("the provider answers %d: redirects are not followed; mend the upstream's base_url", res.StatusCode)}
 	case res.StatusCode >= 400:
 		return x.failed(asking, res)
 	case media == "text/event-stream" || x.req.stream && mislabelled(res):
@@ -142,7 +142,7 @@ func broken(ctx context.Context, err error) *fault {
 		return unreached(ctx, err)
 	}
 	if errors.Is(err, errTooLarge) {
-		return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_too_large", say: err.Error()}
+		return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_too_large", final: true, say: err.Error()}
 	}
 	return &fault{status: http.StatusBadGateway, kind: kindUpstream, code: "evenhand_upstream_broken", say: "the provider's answer broke off"}
 }

@@ -63,7 +63,7 @@ func (x *exchange) unmasked(side audit.Side, why string) *fault {
 	}
 	x.status, x.failure = "blocked", why
 	x.g.Logger.Warn("a call is refused: it could not be masked, and gateway.fail is closed", "interaction_id", x.id.String(), "tenant", x.caller.tenant, "reason", why)
-	return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: codeNotMasked, say: why + ", so personal data could not be masked, and gateway.fail is closed", after: time.Second, report: x.report()}
+	return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: codeNotMasked, say: why + ", so personal data could not be masked, and gateway.fail is closed", after: time.Second, final: x.lasting(), report: x.report()}
 }
 
 // tooMany says that there are more texts than are looked at.

@@ -74,7 +74,7 @@ func (x *exchange) blind(why string) *fault {
 		x.status, x.failure = "blocked", why
 		x.action = unchecked
 		x.g.Logger.Warn("a call is refused: nobody could look, and gateway.fail is closed", "interaction_id", x.id.String(), "tenant", x.caller.tenant, "reason", why)
-		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: "evenhand_unchecked", say: why + ", and gateway.fail is closed", after: time.Second, report: x.report()}
+		return &fault{status: http.StatusServiceUnavailable, kind: kindServer, code: "evenhand_unchecked", say: why + ", and gateway.fail is closed", after: time.Second, final: x.lasting(), report: x.report()}
 	}
 	x.action = unchecked
 	x.g.Logger.Warn("a call passes unchecked", "interaction_id", x.id.String(), "tenant", x.caller.tenant, "reason", why)

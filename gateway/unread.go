@@ -20,6 +20,9 @@ func (x *exchange) unreadable() string {
 	return "the response cannot be read: " + x.unread
 }
 
+// lasting tells whether it would not be read either if the provider were asked again: it is too long, or compressed.
+func (x *exchange) lasting() bool { return x.unread != "" && x.answer.failed == "" }
+
 // packed says that an answer is compressed, which no request of ours asks for; "" for one that is not.
 func packed(h http.Header) string {
 	e := strings.ToLower(h.Get("Content-Encoding"))
