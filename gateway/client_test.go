@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -218,5 +219,29 @@ func TestOfficialClientAsksOnce(t *testing.T) {
 		if s.close(); err == nil || p.calls() != tc.calls {
 			t.Errorf("%s: asked %d times, want %d: %v", name, p.calls(), tc.calls, err)
 		}
+	}
+}
+
+// Each attempt of a client is a call of its own: the record says which it was and what it was answered.
+func TestAttemptsOfAClient(t *testing.T) {
+	n := 0
+	s := start(t, newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		if n++; n == 1 {
+			w.Header().Set("Retry-After-Ms", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		says(clean)(w, r)
+	}).URL, nil)
+	c := openai.NewClient(option.WithBaseURL(s.http.URL+"/v1"), option.WithAPIKey("sk-theirs"), option.WithMaxRetries(1))
+	if _, err := c.Chat.Completions.New(t.Context(), ask()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range s.events() {
+		got = append(got, fmt.Sprintln(e["status"], recorded(e)["http_status"], recorded(e)["retry"]))
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"error 429 <nil>\n", "success <nil> 1\n"}) {
+		t.Errorf("%q", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -334,6 +335,12 @@ func (x *exchange) part() *call.Part {
 	}
 	if set := x.req.parameters(); len(set) > 0 {
 		own["parameters"] = set
+	}
+	if x.code >= 400 {
+		own["http_status"] = x.code
+	}
+	if n, err := strconv.ParseUint(x.r.Header.Get("X-Stainless-Retry-Count"), 10, 16); err == nil && n > 0 {
+		own["retry"] = n
 	}
 	if x.unread != "" {
 		own["unread"] = x.unread
