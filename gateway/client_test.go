@@ -245,3 +245,17 @@ func TestAttemptsOfAClient(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A list of models that breaks off is an error, not a list that looks whole.
+func TestModelsBreakOff(t *testing.T) {
+	s := start(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"object":"list","data":[`)
+	}).URL, nil)
+	_, err := client(s).Models.List(t.Context())
+	var typed *openai.Error
+	if !errors.As(err, &typed) || typed.StatusCode != http.StatusBadGateway || typed.Code != "evenhand_upstream_broken" {
+		t.Errorf("%v", err)
+	}
+}

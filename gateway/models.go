@@ -59,8 +59,14 @@ func (g *Gateway) models(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = res.Body.Close() }()
+	head, err := io.ReadAll(io.LimitReader(res.Body, g.cfg.ResponseBytes))
+	if err != nil { // else half a list would look like one that is whole
+		deny(broken(ctx, err))
+		return
+	}
 	copyHeader(w.Header(), res.Header)
 	code = res.StatusCode
 	w.WriteHeader(code)
+	_, _ = w.Write(head)
 	_, _ = io.Copy(w, res.Body)
 }
