@@ -147,7 +147,7 @@ func DefaultConfig() Config {
 	return Config{
 		Stream: StreamAuto, WindowBytes: 200, KeepAlive: 10 * time.Second, GateWait: 5 * time.Minute,
 		Block: BlockError, Refusal: "I cannot answer that.", Fail: FailClosed, Overrides: []string{"domain"}, Mask: MaskOff, Judge: guard.AskNever, JudgeAction: string(audit.Warn), JudgeTimeout: 5 * time.Second, Replay: Replaying{Timeout: time.Minute}, Guard: guarding(guard.DefaultOptions()),
-		InFlight: 256, BodyBytes: 32 << 20, ResponseBytes: 32 << 20, Audit: AuditRefuse, AuditMB: 64,
+		InFlight: 1024, BodyBytes: 32 << 20, ResponseBytes: 32 << 20, Audit: AuditRefuse, AuditMB: 64,
 	}
 }
 
