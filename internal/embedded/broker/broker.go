@@ -170,7 +170,7 @@ func (b *Broker) open(ctx context.Context) error {
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1), kfake.Ports(b.opt.Port), kfake.ClusterID("evenhand"),
 		kfake.DataDir(data), kfake.SyncWrites(), kfake.MaxVersions(versions()),
-		kfake.WithLogger(logBridge{b.log}),
+		kfake.WithLogger(&logBridge{log: b.log, now: b.opt.now}),
 		kfake.ListenFn(func(network, address string) (net.Listener, error) {
 			ln, err := net.Listen(network, address)
 			listenErr = err

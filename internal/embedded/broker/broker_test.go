@@ -5,15 +5,18 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/internal/kafkaconn"
@@ -34,6 +37,30 @@ func TestReopenKeepsAll(t *testing.T) {
 	}
 	if first, end := bounds(t, conn, kafkaconn.Interactions); first != 40 || end != 100 {
 		t.Fatalf("the log holds [%d,%d), want [40,100): trimmed up to the commit at the start", first, end)
+	}
+}
+
+// A disk that stays full is told once a minute, not once a write.
+func TestComplaintsAreToldOnceAMinute(t *testing.T) {
+	var said bytes.Buffer
+	at := time.Now()
+	l := &logBridge{log: slog.New(slog.NewTextHandler(&said, nil)), now: func() time.Time { return at }}
+	for _, step := range []struct {
+		later time.Duration
+		more  string
+	}{{0, ""}, {time.Minute, "more_since_the_last=99"}, {-time.Hour, "more_since_the_last=99"}} {
+		at = at.Add(step.later)
+		said.Reset()
+		for i := range 100 {
+			l.Logf(kfake.LogLevelWarn, "persist batch %s-%d: %v", kafkaconn.Interactions, i, syscall.ENOSPC)
+		}
+		l.Logf(kfake.LogLevelError, "another: %v", syscall.EIO)
+		l.Logf(kfake.LogLevelInfo, "chatter")
+		lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+		if len(lines) != 2 || !strings.Contains(lines[0], `persist batch llm.interactions-0: no space left on device`) || !strings.Contains(lines[0], step.more) ||
+			step.more == "" && strings.Contains(lines[0], "more") || !strings.Contains(lines[1], "level=ERROR") || strings.Contains(lines[1], "more") {
+			t.Errorf("%v later:\n%s", step.later, said.String())
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -81,14 +83,57 @@ func capFor(dir string, most, have int64) (int64, error) {
 	return min(most, share), nil
 }
 
-// logBridge hands kfake's complaints to our log; it holds names, offsets and errors, no content.
-type logBridge struct{ log *slog.Logger }
+// sayAgain is the time between two lines of one complaint.
+const sayAgain = time.Minute
 
-func (l logBridge) Logf(level kfake.LogLevel, format string, args ...any) {
-	switch level {
-	case kfake.LogLevelError:
-		l.log.Error("embedded broker", "detail", fmt.Sprintf(format, args...))
-	case kfake.LogLevelWarn:
-		l.log.Warn("embedded broker", "detail", fmt.Sprintf(format, args...))
+// logBridge hands kfake's complaints to our log; it holds names, offsets and errors, no content. What comes again and again is told once
+// a minute, with how many were like it: each write to a full disk fails, and the log may lie on that disk.
+type logBridge struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu   sync.Mutex
+	told map[string]*complaint // by format
+}
+
+type complaint struct {
+	at   time.Time
+	more int // since then
+}
+
+func (l *logBridge) Logf(level kfake.LogLevel, format string, args ...any) {
+	if level != kfake.LogLevelError && level != kfake.LogLevelWarn {
+		return
 	}
+	more, tell := l.tell(format)
+	if !tell {
+		return
+	}
+	severity, attrs := slog.LevelWarn, []any{"detail", fmt.Sprintf(format, args...)}
+	if level == kfake.LogLevelError {
+		severity = slog.LevelError
+	}
+	if more > 0 {
+		attrs = append(attrs, "more_since_the_last", more)
+	}
+	l.log.Log(context.Background(), severity, "embedded broker", attrs...)
+}
+
+// tell says whether it is time to tell of this complaint, and how many were like it since the last line.
+func (l *logBridge) tell(format string) (more int, tell bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, at := l.told[format], l.now()
+	if c != nil && at.Sub(c.at).Abs() < sayAgain { // a clock that was set back hides nothing
+		c.more++
+		return 0, false
+	}
+	if l.told == nil {
+		l.told = map[string]*complaint{}
+	}
+	l.told[format] = &complaint{at: at}
+	if c != nil {
+		more = c.more
+	}
+	return more, true
 }
