@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/evenhand/evenhand/audit"
@@ -244,8 +245,34 @@ func (l *Lane) without(c *matter, u *unanswered) *audit.Verdict {
 	if failed >= l.cfg.Attempts {
 		status = audit.Abandoned
 	}
-	l.Logger.Warn("the judge gave no verdict", "tenant", c.req.Tenant, "interaction_id", c.req.ID.String(), "attempt", c.req.Attempt, "status", string(status), "reason", reason, "error", u.Error())
+	if !l.logged.lately(string(status)+" "+reason, l.Now()) {
+		l.Logger.Warn("the judge gave no verdict", "tenant", c.req.Tenant, "interaction_id", c.req.ID.String(), "attempt", c.req.Attempt, "status", string(status), "reason", reason, "error", u.Error())
+	}
 	return l.blank(c, status, reason)
+}
+
+// sayAgain is the time between two lines of the log about the same failure: a model that answers in no form that is read fails for
+// each text. The rows and the metrics have all.
+const sayAgain = time.Minute
+
+// logged remembers when what was last logged.
+type logged struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+// lately tells whether that was less than sayAgain ago; else it is now.
+func (l *logged) lately(what string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if last, ok := l.at[what]; ok && now.Sub(last).Abs() < sayAgain { // a clock that was set back hides nothing
+		return true
+	}
+	if l.at == nil {
+		l.at = map[string]time.Time{}
+	}
+	l.at[what] = now
+	return false
 }
 
 var errNoVerdict = errors.New("the evaluator gave no verdict")

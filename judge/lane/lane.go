@@ -151,6 +151,7 @@ type Lane struct {
 	room    *places.Places
 	running running
 	owed    owed
+	logged  logged
 }
 
 // New checks the configuration; a fault is of KindInvalid.
