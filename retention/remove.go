@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -271,8 +272,11 @@ func (r *Retention) verify(ctx context.Context, s *Step, keep cond) error {
 	if err := r.one(ctx, op, sql, w.args, &n); err != nil {
 		return err
 	}
-	if n > 0 { // late events of that day: the next run takes them
-		return audit.E(op, audit.KindUnavailable, fmt.Errorf("%d rows are still there", n))
+	if n > 0 {
+		return audit.E(op, audit.KindUnavailable, fmt.Errorf("%d %w", n, errLate))
 	}
 	return nil
 }
+
+// errLate says that rows of a step came while it was at work, such as late events of that day.
+var errLate = errors.New("rows are still there: they came meanwhile, and the next run takes them")
