@@ -137,6 +137,10 @@ func age(s string) (time.Duration, error) {
 	return d, nil
 }
 
+// outliveLogs lets a server go on whose output lost its reader, as when the collector of its log ends: Go ends a process that
+// writes to such a pipe, which suits a command before head.
+func outliveLogs() { signal.Ignore(syscall.SIGPIPE) }
+
 // run is main without the process around it: it returns the exit status. 0 ok, 1 failed, 2 usage or
 // settings, 3 a check found faults.
 func run(args []string, in io.Reader, out, errw io.Writer) int {

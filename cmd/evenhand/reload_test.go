@@ -231,6 +231,45 @@ func TestAProcessReloadsItsRules(t *testing.T) {
 	}
 }
 
+// A server whose log has lost its reader goes on.
+func TestAProcessOutlivesTheReaderOfItsLog(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "own.yaml")
+	write(t, file, ownPack("2026.11.1", "gleeb", "This gleeb is old."))
+	cmd := exec.Command(os.Args[0], "run", "--roles", "analyzer", "--http", "127.0.0.1:0", "--set", "rules.dir="+dir, "--set", "rules.poll=0", "--set", "tenant.default=t")
+	cmd.Env = environment(t)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	base := ""
+	for lines := bufio.NewScanner(stderr); base == "" && lines.Scan(); {
+		if strings.Contains(lines.Text(), "evenhand is running") {
+			base = "http://" + regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(lines.Text())
+		}
+	}
+	if err := stderr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, ownPack("2026.11.2", "florn", "This florn is old."))
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what it would log", func() error {
+		if _, metrics := get(t, base+"/metrics"); !strings.Contains(metrics, `evenhand_rules_reload_total{outcome="swapped"} 1`) {
+			return errors.New("not counted")
+		}
+		return nil
+	})
+	if code, _ := get(t, base+"/healthz"); code != http.StatusOK {
+		t.Errorf("healthz: %d", code)
+	}
+}
+
 // The log of a refused pack says the line and the key, and no sentence.
 func TestFaultsThatAreTold(t *testing.T) {
 	dir := t.TempDir()

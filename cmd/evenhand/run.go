@@ -23,6 +23,7 @@ func (runCmd) Help() string {
 
 // Run serves the chosen roles against outside services until a signal.
 func (cmd *runCmd) Run(ctx context.Context, c *cli, io *stdio) error {
+	outliveLogs()
 	if len(cmd.Roles) == 0 {
 		return &settingsError{fmt.Errorf("--roles: is empty; want some of %s, or leave it out for all", strings.Join(allRoles, ", "))}
 	}

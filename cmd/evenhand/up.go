@@ -41,6 +41,7 @@ func runningFile(dataDir string) string { return filepath.Join(dataDir, "running
 // Run starts everything embedded and serves until a signal.
 func (cmd *upCmd) Run(ctx context.Context, c *cli, std *stdio) error {
 	began := time.Now()
+	outliveLogs()
 	d := defaultSettings()
 	d.Tenant.Default = "default"
 	if cmd.DataDir != "" {
