@@ -35,6 +35,7 @@ func TestAlertRulesAskForMetricsThatExist(t *testing.T) {
 	m := obs.NewMetrics(nil)
 	m.Follow(func() pipeline.Progress { return pipeline.Progress{} })
 	m.FollowUpstreams([]string{"default"})
+	m.FollowJudge(func() time.Time { return time.Time{} })
 	m.FollowDisk("data", func() int64 { return 0 })
 	m.FollowBroker(func() int64 { return 0 }, func() int64 { return 0 })
 	m.FollowChecks([]obs.Check{{Name: "store", Run: func(context.Context) error { return nil }}})

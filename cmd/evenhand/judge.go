@@ -149,6 +149,7 @@ type judgeEnd struct {
 	asker     *lane.Asker
 	lane      *lane.Lane // nil without the role
 	trouble   atomic.Pointer[error]
+	requests  atomic.Pointer[bus.Subscriber] // those that are answered now
 }
 
 // judges tells whether this process answers requests to the judge.
@@ -201,6 +202,7 @@ func (st *stack) newJudge() (e *judgeEnd, err error) {
 	if err != nil {
 		return nil, errors.Join(err, e.close())
 	}
+	st.metrics.FollowJudge(e.oldest)
 	return e, nil
 }
 
@@ -226,6 +228,14 @@ func (e *judgeEnd) state() error {
 		return *p
 	}
 	return nil
+}
+
+// oldest is when the oldest request came that waits for its answer; zero when none does.
+func (e *judgeEnd) oldest() (came time.Time) {
+	if requests := e.requests.Load(); requests != nil {
+		came = requests.Oldest()
+	}
+	return came
 }
 
 func (e *judgeEnd) close() error {
@@ -256,6 +266,7 @@ func (st *stack) answerJudgeOnce(ctx context.Context) error {
 		return err
 	}
 	st.judge.trouble.Store(nil)
+	st.judge.requests.Store(requests)
 	return st.judge.lane.Run(ctx, requests)
 }
 

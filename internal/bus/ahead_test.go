@@ -1,7 +1,9 @@
 package bus_test
 
 import (
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -53,5 +55,37 @@ func TestAhead(t *testing.T) {
 	}
 	if !again[first] {
 		t.Error("the first was lost")
+	}
+}
+
+// How long the oldest message has waited is told, whatever was acknowledged behind it.
+func TestOldest(t *testing.T) {
+	conn, _ := startEmbedded(t)
+	topic := watermill.NewUUID()
+	pub, sub := pair(t, conn, func(o *bus.SubscriberOptions) { o.Ahead = 3 })
+	in := subscribe(t, sub, topic)
+	if !sub.Oldest().IsZero() {
+		t.Error("nothing was sent")
+	}
+	came := map[int64]time.Time{}
+	out := map[int64]*message.Message{}
+	for range 3 {
+		publish(t, pub, topic, message.NewMessage(watermill.NewUUID(), nil))
+		m := next(t, in)
+		d, _ := bus.DeliveryOf(m.Context())
+		came[d.Origin.Offset], out[d.Origin.Offset] = d.Origin.BrokerTime, m
+	}
+	for _, step := range []struct {
+		ack    int64
+		oldest time.Time
+	}{{1, came[0]}, {0, came[2]}, {2, time.Time{}}} {
+		out[step.ack].Ack()
+		until := time.Now().Add(30 * time.Second)
+		for !sub.Oldest().Equal(step.oldest) && time.Now().Before(until) {
+			runtime.Gosched()
+		}
+		if at := sub.Oldest(); !at.Equal(step.oldest) {
+			t.Errorf("after %d was acknowledged the oldest is of %v, want %v", step.ack, at, step.oldest)
+		}
 	}
 }

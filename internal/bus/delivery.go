@@ -21,6 +21,7 @@ type subscription struct {
 	opt SubscriberOptions
 	ctx context.Context // the caller's, which messages' contexts come from
 	out chan *message.Message
+	all *sync.Map // the subscriber's partitions
 }
 
 // serve hands out what a generation's partitions hold, each partition by a goroutine of its own, and
@@ -39,7 +40,11 @@ func (s *subscription) serve(ctx context.Context, g sources.Generation) error {
 	var partitions, committer sync.WaitGroup
 	for _, claim := range g.Claims() {
 		p := &partition{subscription: s, g: g, id: claim.Partition, next: claim.Committed, commits: c, drained: drained}
-		partitions.Go(func() { p.run(ctx) })
+		partitions.Go(func() {
+			s.all.Store(p, nil)
+			defer s.all.Delete(p)
+			p.run(ctx)
+		})
 	}
 	all := make(chan struct{})
 	committer.Go(func() {
@@ -69,13 +74,14 @@ type partition struct {
 // mark is what may be committed once all before it is acknowledged, too.
 type mark struct {
 	next  int64
+	came  time.Time // to the broker
 	acked bool
 }
 
 // begin puts a mark behind those that are out.
-func (p *partition) begin(next int64) *mark {
+func (p *partition) begin(next int64, came time.Time) *mark {
 	p.next = next
-	m := &mark{next: next}
+	m := &mark{next: next, came: came}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.marks = append(p.marks, m)
@@ -92,6 +98,16 @@ func (p *partition) end(m *mark) {
 		p.marks[0] = nil
 		p.marks = p.marks[1:]
 	}
+}
+
+// oldest is when the first that is out came, for all before it are acknowledged; zero when none is out.
+func (p *partition) oldest() (came time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.marks) > 0 {
+		came = p.marks[0].came
+	}
+	return came
 }
 
 // run fetches and delivers until ctx ends and what is out was drained. Errors of Fetch and Bounds are about ended contexts and
@@ -116,7 +132,7 @@ func (p *partition) run(ctx context.Context) {
 			p.opt.OnError("gap", err)
 			p.opt.Logger.Error("offsets were deleted before they were read", "topic", p.g.Topic(), "partition", p.id,
 				"asked", outside.Asked, "start", outside.Start, "end", outside.End)
-			p.end(p.begin(outside.Start))
+			p.end(p.begin(outside.Start, time.Time{}))
 			continue
 		case err != nil:
 			return
@@ -127,7 +143,7 @@ func (p *partition) run(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			}
-			m := p.begin(chunk.Records[i].Offset + 1)
+			m := p.begin(chunk.Records[i].Offset+1, chunk.Records[i].Time)
 			delivering.Go(func() {
 				defer func() { <-window }()
 				if p.deliver(ctx, &chunk.Records[i]) {
@@ -136,7 +152,7 @@ func (p *partition) run(ctx context.Context) {
 			})
 		}
 		if chunk.Next > p.next { // holes at the end
-			p.end(p.begin(chunk.Next))
+			p.end(p.begin(chunk.Next, time.Time{}))
 		}
 	}
 }

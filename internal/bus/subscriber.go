@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -25,6 +26,8 @@ type Subscriber struct {
 	stop    context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup // subscriptions
+
+	partitions sync.Map // those that are handed out now, *partition
 }
 
 var (
@@ -71,7 +74,7 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	}
 	run, cancel := context.WithCancel(ctx)
 	unlink := context.AfterFunc(s.stop, cancel) //nolint:contextcheck // run ends with ctx or with Close
-	sub := &subscription{opt: s.opt, ctx: ctx, out: make(chan *message.Message)}
+	sub := &subscription{opt: s.opt, ctx: ctx, out: make(chan *message.Message), all: &s.partitions}
 	s.running.Go(func() {
 		defer close(sub.out)
 		defer cancel()
@@ -106,4 +109,15 @@ func (s *Subscriber) Close() error {
 	s.cancel()
 	s.running.Wait()
 	return nil
+}
+
+// Oldest is when the oldest message that was read and is not acknowledged came to the broker; zero when there is none.
+func (s *Subscriber) Oldest() (came time.Time) {
+	s.partitions.Range(func(p, _ any) bool {
+		if at := p.(*partition).oldest(); !at.IsZero() && (came.IsZero() || at.Before(came)) {
+			came = at
+		}
+		return true
+	})
+	return came
 }

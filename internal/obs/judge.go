@@ -73,6 +73,17 @@ func (j *judgeMetrics) replayed(givenID string) {
 	}
 }
 
+// FollowJudge shows how long the oldest request that is not answered has waited, looked up at each scrape. Call it once.
+func (m *Metrics) FollowJudge(oldest func() time.Time) {
+	m.gauge("judge_oldest_waiting_seconds", "Age of the oldest request to the judge that this process has read and not answered; 0 when there is none.", nil, func() int64 {
+		came := oldest()
+		if came.IsZero() {
+			return 0
+		}
+		return int64(max(0, time.Since(came)).Seconds())
+	})
+}
+
 // JudgeAsked counts requests by their reason.
 func (m *Metrics) JudgeAsked(why string, n int) { m.judge.asked.WithLabelValues(why).Add(float64(n)) }
 

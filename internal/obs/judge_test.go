@@ -16,6 +16,16 @@ func TestJudgeMetrics(t *testing.T) {
 	m := NewMetrics(nil)
 	m.Judged("grey", "done", "", time.Second)
 	m.Judged("again", "failed", "timeout", time.Second)
+	oldest := time.Time{}
+	m.FollowJudge(func() time.Time { return oldest })
+	for _, want := range []string{"\nevenhand_judge_oldest_waiting_seconds 0\n", "\nevenhand_judge_oldest_waiting_seconds 72"} {
+		w := httptest.NewRecorder()
+		m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("no %q", want)
+		}
+		oldest = time.Now().Add(-2 * time.Hour)
+	}
 	b := &sinks.Batch{}
 	for _, id := range []string{"replay/a/b/1/failed", "replay/a/b/2/passed", "replay/a/c/1/passed", "replay/a/c/99/passed", "replay/a/c/1/secret", "replay/secret", "order-7"} {
 		b.Records = append(b.Records, audit.Record{Interaction: &audit.Interaction{GivenID: id}, Verdict: &audit.Verdict{Status: audit.Done, Action: audit.NoAction}})
