@@ -3,7 +3,10 @@ package engine
 import (
 	"bufio"
 	"bytes"
+	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func FuzzReadHello(f *testing.F) {
@@ -36,4 +39,21 @@ func TestHead(t *testing.T) {
 	if got := h.String(); got != "Code: 210. DB::NetException: Address already in use" {
 		t.Error(got)
 	}
+}
+
+// A caller gave up while the engine was slow to let it in: the engine may answer minutes later, and finds nobody gone.
+func TestAnswersThatComeLateAreHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, engines := net.Pipe()
+		go hearOut(ours)
+		for range 3 {
+			time.Sleep(2 * time.Minute)
+			if _, err := engines.Write([]byte("welcome")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := engines.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// drainTimeout is how long a closed connection waits for the engine to have said all.
-const drainTimeout = 10 * time.Second
+// drainTimeout is how long a closed connection waits for the engine to have said all. It is far above what an engine takes that is only
+// slow, on a machine that is busy with other work say; one that hangs is ended long before, and its connections with it.
+const drainTimeout = 10 * time.Minute
 
 // polite is a connection to the engine's own port that is never cut: libchdb ends its process when a write of its
 // sign-in fails. Close tells the engine that nothing more comes, which ends what it does for the connection, and
@@ -39,9 +40,14 @@ func (p *polite) Close() error {
 	go func() {
 		p.reading.Lock()
 		defer p.reading.Unlock()
-		_ = p.SetReadDeadline(time.Now().Add(drainTimeout))
-		_, _ = io.Copy(io.Discard, p.TCPConn)
-		_ = p.TCPConn.Close()
+		hearOut(p.TCPConn)
 	}()
 	return nil
+}
+
+// hearOut drops what the engine still says over a connection, and closes it.
+func hearOut(conn net.Conn) {
+	_ = conn.SetReadDeadline(time.Now().Add(drainTimeout))
+	_, _ = io.Copy(io.Discard, conn)
+	_ = conn.Close()
 }
