@@ -72,6 +72,7 @@ func (l layout) prepare(o Options) (map[User]string, error) {
 	err := write(l.config(), "config.xml.tmpl", map[string]any{
 		"Log": l.log(), "ErrorLog": l.errorLog(), "Users": l.users(), "Backups": l.backups(),
 		"Silent":      []string{"executeQuery", "TCPHandler", "HTTPHandler", "DynamicQueryHandler", "PredefinedQueryHandler"},
+		"Noisy":       []string{"BackgroundSchedulePool/BgSchPool", "BackgroundSchedulePool/BgStrmSchPool", "MergeMutateSelectedEntry"},
 		"MemoryBytes": o.MemoryBytes, "MarkCacheBytes": o.MemoryBytes / 32,
 	})
 	if err != nil {

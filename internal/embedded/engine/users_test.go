@@ -170,6 +170,31 @@ func TestLogsHoldNoTexts(t *testing.T) {
 	}
 }
 
+// TestTheLogIsQuiet: merges that wait for their turn are no news.
+func TestTheLogIsQuiet(t *testing.T) {
+	dir := t.TempDir()
+	e := enginetest.StartWith(t, engine.Options{Dir: dir})
+	conn := enginetest.Conn(t, e.Config(engine.Writer))
+	for _, table := range []string{"a", "b", "c"} {
+		mustExec(t, conn.Exec, "CREATE TABLE "+table+" (n UInt64) ENGINE = MergeTree ORDER BY n")
+		for range 60 {
+			mustExec(t, conn.Exec, "INSERT INTO "+table+" SELECT number FROM numbers(1000)")
+		}
+	}
+	if err := e.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "log", "engine.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, noise := range []string{"Temporarily pause scheduling", "was not finalized"} {
+		if n := strings.Count(string(b), noise); n > 0 {
+			t.Errorf("%d lines say %q", n, noise)
+		}
+	}
+}
+
 // TestServerSettings asks the engine what it made of config.xml and users.xml: a name it does not
 // know is ignored there without a word.
 func TestServerSettings(t *testing.T) {
