@@ -38,6 +38,9 @@ var fixed = map[Code]string{
 	Internal:    "something went wrong inside; it is logged",
 }
 
+// tooLong is what is read of a statement that was broken off with its operation: nothing is away.
+const tooLong = "the operation took longer than it may (graphql.timeout): ask for less or for a shorter time, or try again later"
+
 // Fault is an error with its code and what the caller reads.
 type Fault struct {
 	Code Code
@@ -127,6 +130,9 @@ func Presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 		case given != "":
 			code, text = Code(given), g.Message
 		}
+		if code == Unavailable && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			code, text = Overloaded, tooLong
+		}
 		if out.Message = text; out.Extensions == nil {
 			out.Extensions = map[string]any{}
 		}
@@ -136,12 +142,18 @@ func Presenter(log *slog.Logger) graphql.ErrorPresenterFunc {
 	}
 }
 
-// logFault logs what the caller reads a fixed sentence of, unless the log knows of it.
+// logFault logs what the caller reads a fixed sentence of, and what took too long, unless the log knows of it.
 func logFault(ctx context.Context, log *slog.Logger, code Code, text, path string, cause error) {
-	if text != fixed[code] || told(cause) || errors.Is(ctx.Err(), context.Canceled) {
+	level := slog.LevelError
+	if text == tooLong {
+		level = slog.LevelWarn
+	} else if text != fixed[code] {
 		return
 	}
-	log.LogAttrs(ctx, slog.LevelError, "a field of a GraphQL answer failed", slog.String("code", string(code)), slog.String("path", path), slog.String("error", loggable(cause)))
+	if told(cause) || errors.Is(ctx.Err(), context.Canceled) {
+		return
+	}
+	log.LogAttrs(ctx, level, "a field of a GraphQL answer failed", slog.String("code", string(code)), slog.String("path", path), slog.String("error", loggable(cause)))
 }
 
 // told tells whether the log knows of an error: of a panic, or by another field that needed the same.

@@ -249,6 +249,21 @@ func TestCodes(t *testing.T) {
 	if got := log.String(); strings.Count(got, "\n") != 2 || strings.Contains(got, secret) {
 		t.Errorf("log: %s", got)
 	}
+	// What was broken off because the operation's time was over: nothing is away, and asking for less helps.
+	log.Reset()
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	for _, err := range []error{audit.E("store: list", audit.KindUnavailable, context.Canceled), context.DeadlineExceeded} {
+		if e := present(late, err); e.Extensions["code"] != "OVERLOADED" || !strings.Contains(e.Message, "graphql.timeout") {
+			t.Errorf("%v: %+v", err, e)
+		}
+	}
+	if e := present(late, audit.E("store: list", audit.KindInternal, errors.New(secret))); e.Extensions["code"] != "INTERNAL" {
+		t.Errorf("%+v", e)
+	}
+	if got := log.String(); strings.Count(got, "level=WARN") != 2 || strings.Count(got, "level=ERROR") != 1 {
+		t.Errorf("log: %s", got)
+	}
 	broken := newAPI(t, graph.Parts{Store: store.New(nil, "none"), Facts: nil}) // calls what is nil
 	if a := broken.ask(admin, reviewOp, fmt.Sprintf(`{"id":%q,"input":{"humanReviewed":true}}`, audit.NewID(noon))); a.codes() != "INTERNAL" || !strings.Contains(a.Errors[0].Message, "logged") {
 		t.Errorf("a panic: %+v", a.Errors)
