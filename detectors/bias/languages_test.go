@@ -1,6 +1,7 @@
 package bias
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/evenhand/evenhand/detectors/detectortest"
@@ -71,6 +72,45 @@ func TestFurtherLanguages(t *testing.T) {
 	} {
 		if fs := detectortest.Findings(t, d, text); len(fs) > 0 {
 			t.Errorf("%q: %s", text, detectortest.Describe(fs))
+		}
+	}
+}
+
+// TestFurtherRows holds recall and false alarms of rules in French, Spanish and Italian on statements over all grounds and harmless
+// look-alikes of one writer. All were written before rules were read; those of train were in view while rules were made, those of dev not.
+func TestFurtherRows(t *testing.T) {
+	d := mustShipped(t)
+	type count struct{ found, all int }
+	counts := map[string]count{}
+	for _, row := range detectortest.Rows[struct {
+		Text, Lang, Split string
+		Label             struct{ Bias int }
+	}](t, filepath.Join("testdata", "further.jsonl")) {
+		kind := row.Lang + " " + row.Split + " harmless"
+		if row.Label.Bias == 1 {
+			kind = row.Lang + " " + row.Split + " biased"
+		}
+		c := counts[kind]
+		c.all++
+		if fs := detectortest.Findings(t, d, row.Text); len(fs) > 0 {
+			c.found++
+			if row.Label.Bias == 0 {
+				t.Logf("%q: %s", row.Text, detectortest.Describe(fs))
+			}
+		}
+		counts[kind] = c
+	}
+	for kind, limit := range map[string][2]float64{
+		"fr train biased": {0.7, 1}, "es train biased": {0.65, 1}, "it train biased": {0.65, 1},
+		"fr dev biased": {0.4, 1}, "es dev biased": {0.4, 1}, "it dev biased": {0.4, 1},
+		"fr train harmless": {0, 0}, "es train harmless": {0, 0}, "it train harmless": {0, 0},
+		"fr dev harmless": {0, 0.03}, "es dev harmless": {0, 0.03}, "it dev harmless": {0, 0.03},
+	} {
+		c := counts[kind]
+		share := float64(c.found) / float64(max(1, c.all))
+		t.Logf("%s: %d of %d, %.3f", kind, c.found, c.all, share)
+		if c.all == 0 || share < limit[0] || share > limit[1] {
+			t.Errorf("%s: %.3f, want %v", kind, share, limit)
 		}
 	}
 }
