@@ -114,3 +114,32 @@ func TestFurtherRows(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainRows holds what rules find in Portuguese, Dutch and Polish of one writer's plain statements, and that they leave the look-alikes alone. The
+// rules were made with the rows of split train in view; those of dev were read once they stood, and helped to mend them.
+func TestPlainRows(t *testing.T) {
+	d := mustShipped(t)
+	a := detectortest.Analyzer(t, d)
+	for _, lang := range []string{"pt", "nl", "pl"} {
+		texts := map[string][]string{}
+		for _, row := range detectortest.Rows[struct {
+			Text, Split string
+			Label       struct{ Bias int }
+		}](t, filepath.Join("testdata", "plain."+lang+".jsonl")) {
+			kind := row.Split + " harmless"
+			if row.Label.Bias == 1 {
+				kind = row.Split + " biased"
+			}
+			texts[kind] = append(texts[kind], row.Text)
+		}
+		for kind, floor := range map[string]float64{"train biased": 0.95, "dev biased": 0.82} {
+			if share := float64(len(firingOf(t, d, a, texts[kind]))) / float64(len(texts[kind])); !(share >= floor) {
+				t.Errorf("%s, %s: %.3f of %d, want %.2f", lang, kind, share, len(texts[kind]), floor)
+			}
+		}
+		harmless := append(texts["train harmless"], texts["dev harmless"]...)
+		if fired := firingOf(t, d, a, harmless); len(harmless) < 200 || len(fired) > 0 {
+			t.Errorf("%s, harmless: %d of %d: %q", lang, len(fired), len(harmless), fired)
+		}
+	}
+}
