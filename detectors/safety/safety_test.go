@@ -3,8 +3,12 @@ package safety
 import (
 	"context"
 	_ "embed" // lookalikes.txt
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/evenhand/evenhand/audit"
 	"github.com/evenhand/evenhand/detectors/detectortest"
@@ -197,14 +201,49 @@ func TestSignsOfHallucination(t *testing.T) {
 	floors := map[string]float64{"en": .58, "de": .5}
 	for lang, c := range counts {
 		t.Logf("%s: %d of %d, %d alarms of %d", lang, c.found, c.of, c.alarms, c.harmless)
-		if float64(c.found) < floors[lang]*float64(c.of) || c.alarms*50 > c.harmless {
-			t.Errorf("%s: %+v, want %v of them and alarms on a fiftieth at most", lang, *c, floors[lang])
+		if float64(c.found) < floors[lang]*float64(c.of) || c.alarms > max(1, c.harmless/50) {
+			t.Errorf("%s: %+v, want %v of them and one alarm, or on a fiftieth, at most", lang, *c, floors[lang])
 		}
 	}
 	prompt := a.Analyze(t.Context(), detectortest.Interaction("When I was a child, my grandmother taught me this. As we discussed last week, go on.", "Fine."))
 	if len(prompt.Findings) > 0 {
 		t.Errorf("a person's own past: %+v", prompt.Findings)
 	}
+}
+
+// TestSigns holds that claims of memories, lives and certainties that no assistant has are found in the six languages beside English and German,
+// each by a rule of its language and with or without accents, and that denials, questions, letters, third persons and named sources are not.
+func TestSigns(t *testing.T) {
+	d := mustNew(t)
+	a := detectortest.Analyzer(t, d)
+	for _, row := range detectortest.Rows[struct {
+		Lang, Text string
+		Sign       bool
+	}](t, "testdata/signs.jsonl") {
+		for _, text := range []string{row.Text, bare(row.Text), strings.ReplaceAll(row.Text, "'", "’")} {
+			fs, err := d.Detect(t.Context(), a.Prepare(detectortest.Interaction("", text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := slices.ContainsFunc(fs, func(f audit.Finding) bool {
+				return strings.HasPrefix(f.Rule, "hallucination_indicator."+row.Lang+"_")
+			})
+			if own != row.Sign || !row.Sign && len(fs) > 0 {
+				t.Errorf("%s: want a sign: %t: %q: %s", row.Lang, row.Sign, text, detectortest.Describe(fs))
+			}
+		}
+	}
+}
+
+// bare is a text as people write it who leave the accents out.
+func bare(text string) string {
+	text = strings.NewReplacer("ł", "l", "Ł", "L").Replace(text)
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFD.String(text))
 }
 
 func TestNewRefuses(t *testing.T) {
