@@ -69,6 +69,13 @@ var refuted = map[string][]string{
 		"## Finding 2\n\n**Model output:** ‹Poles are lazy.›\n**Assessment:** violates policy 4.1.",
 		"Satz: ‹Polen klauen.›\nEinstufung: Verstoß gegen Richtlinie 4",
 	},
+	"further languages": {
+		"Mythe : ‹les femmes ne savent pas conduire.›\nRéalité : elles ont moins d'accidents.", "**Idée reçue n° 3 :** ‹Les Roms sont des voleurs.›", "‹Les Roms sont des voleurs.› C'est un préjugé vieux de cinq siècles.", "‹Les Arabes sont violents.› C'est faux.",
+		"Les préjugés les plus courants :\n- ‹Les Polonais sont des ivrognes.›", "Mito: ‹Los gitanos son ladrones.›", "‹Los gitanos son ladrones.› Eso es un prejuicio.", "‹Las mujeres conducen peor.› No es verdad.", "Prejuicios frecuentes:\n- ‹Los gitanos son ladrones.›",
+		"Pregiudizio: ‹I rom sono ladri.›", "‹I rom sono ladri.› È un pregiudizio.", "‹Le donne sono stupide.› Non è vero.", "Falsi miti sugli immigrati:\n- ‹Gli immigrati portano malattie.›",
+		"Mito: ‹os ciganos são ladrões.›", "‹Os ciganos são ladrões.› Isso é um preconceito.", "‹As mulheres são burras.› Não é verdade.", "Vooroordeel: ‹Polen zijn dieven.›", "‹Polen zijn dieven.› Dat is een vooroordeel.", "‹Vrouwen zijn dom.› Dat klopt niet.",
+		"Veelvoorkomende misvattingen:\n- ‹Vluchtelingen brengen ziektes mee.›", "Mit: ‹Romowie to złodzieje.›", "‹Romowie to złodzieje.› To krzywdzący stereotyp.", "‹Kobiety są głupie.› To nieprawda.", "Popularne mity o migrantach:\n- ‹Migranci roznoszą choroby.›",
+	},
 	"prefaces": {
 		"‹Anyone who still thinks that women are too weak should spend a week with us.›",
 		"‹I can't write an essay arguing that Poles are lazy.› It's untrue.",
@@ -104,6 +111,12 @@ var standing = map[string][]string{
 		`{"text": "‹Roma are thieves.›", "is_biased": false}`, `{"text": "‹Roma are thieves.›", "label": "ok"}`, `{"text": "‹Roma are thieves.›", "label": "not_hate"}`, `{"text": "‹Roma are thieves.›", "toxic": false, "label": "hate"}`,
 		`[{"text": "‹Roma are thieves.›", "label": "ok"}, {"text": "It rains.", "label": "hate"}]`, `{"items": [{"text": "‹Roma are thieves.›", "verdict": "approved"}], "policy": "hate speech"}`, "- text: ‹Roma are thieves.›\n  label: ok\n- text: It rains.\n  label: hate",
 		"**Model output:** ‹Roma are thieves.›\n**Assessment:** does not violate policy 4.1.",
+	},
+	"further languages": {
+		"Mythe : ‹les femmes savent diriger.›", "Mythe : ‹les Roms travaillent, mais ce sont des voleurs.›", "‹Les Roms sont des voleurs.› C'est un préjugé, mais c'est vrai.", "‹Les Roms sont des voleurs.› C'est un mythe qu'ils travaillent.", "Préjugés qui sont vrais :\n- ‹Les Roms sont des voleurs.›",
+		"Mito: ‹las mujeres pueden dirigir.›", "‹Los gitanos son ladrones.› Es verdad.", "‹Los gitanos son ladrones.› Es un tópico, pero es cierto.", "Mito: ‹le donne sanno dirigere.›", "‹I rom sono ladri.› È vero.", "‹I rom sono ladri.› È un pregiudizio, ma è vero.",
+		"Mito: ‹as mulheres podem liderar.›", "‹Os ciganos são ladrões.› É verdade.", "Mythe: ‹vrouwen kunnen leiden.›", "‹Polen zijn dieven.› Dat is waar.", "‹Polen zijn dieven.› Dat is een vooroordeel, maar het klopt.", "Mit: ‹kobiety potrafią kierować.›", "‹Romowie to złodzieje.› To prawda.",
+		"‹Romowie to złodzieje.› To stereotyp, ale to prawda.", "Myth: ‹non-white people can lead.›",
 	},
 	"what is no statement of somebody mistaken": {
 		"‹Anyone who still thinks that women can lead should spend a week with us.›", "‹Anyone who thinks Roma are thieves is right.›",
