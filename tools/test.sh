@@ -3,7 +3,7 @@
 # Usage: tools/test.sh [SUITE...]   suites: see below; without one, all of them
 set -uo pipefail
 cd "$(dirname "$0")/.."
-suites=(setup engine unit store kafka bus e2e clients crash race fuzz)
+suites=(setup engine unit store facts kafka bus e2e clients crash race fuzz)
 export GOFLAGS="${GOFLAGS:-} -pgo=off" # a profile is for what is run, not tested: with it every dependency is compiled twice
 export GOGC="${GOGC:-400}" # compilers and tests live short: memory is cheaper than looking for garbage
 logs=$(mktemp -d "${TMPDIR:-/tmp}/evenhand-test.XXXXXX")
@@ -46,7 +46,8 @@ wanted=("$@")
 gotest() { CGO_ENABLED=0 go test -v -timeout 60m "$@"; } # the longest package takes 10 minutes, on processors without AVX-512 and beside the other lane 30
 unit=(./audit/... ./bench ./detectors/... ./ingest/... ./guard/... ./client/... ./examples/... ./gateway/... ./pipeline/... ./sinks ./sinks/linear/... ./sinks/webhook/... ./sinks/evaluations/... ./sinks/trackertest/... ./internal/config/... ./internal/secret/... ./internal/failpoint/... ./internal/reply ./internal/wait/... ./internal/places ./internal/priority ./internal/seal ./internal/toolcall ./internal/layers/... ./internal/llm/... ./judge ./judge/agreement/... ./judge/compliance/... ./judge/hybrid/... ./judge/mend/... ./judge/replay/... ./internal/obs/... ./internal/kafkaconn/... ./schemas/... ./alarm/stats/... ./alarm/sim/...)
 engine=(./internal/embedded/engine/...)
-store=(./auth/... ./internal/chconn/... ./store/... ./sinks/clickhouse/... ./sinks/file/... ./dashboards/... ./repair/... ./retry/... ./facts/... ./judge/lane/... ./rollup/... ./retention/... ./remediation/... ./internal/jobs/... ./alarm ./graph/... ./gates/...)
+store=(./auth/... ./internal/chconn/... ./store/... ./sinks/clickhouse/... ./sinks/file/... ./dashboards/... ./repair/... ./retry/... ./rollup/... ./retention/... ./remediation/... ./internal/jobs/... ./alarm ./graph/... ./gates/...)
+facts=(./facts/... ./judge/lane/...) # of the store, too, beside other things than its other packages
 kafka=(./internal/embedded/broker/... ./internal/arbiter/... ./sources/... ./sinks/stream/... ./join/...)
 # packages with goroutines; the rule packs have none and take minutes under the detector, as do a few tests beside them that only compute and that unit runs
 computed='^(TestShipped(RealTexts|States|Sentences)|TestEveryProcessorSaysTheSame|TestEarlyExits|TestStrangers|TestOtherLanguages|TestLanguages|TestHarmfulTextsAreSuspicious|TestShortTextsAreReadWhole|TestTheEncoderFindsASentence(AmongOthers|InALongAnswer))$'
@@ -59,6 +60,7 @@ behind() ( renice -n 10 $BASHPID >/dev/null; "$@" )
 waiting() {
   suite e2e gotest -p 1 ./cmd/...
   suite kafka kafka
+  suite facts gotest -p 1 "${facts[@]}" # so both lanes take about as long
   suite bus env CGO_ENABLED=0 go test -v -short -timeout 20m ./internal/bus/...
   suite clients clients
   suite crash env LONG= tools/crash.sh
