@@ -336,9 +336,6 @@ func (x *exchange) part() *call.Part {
 	if set := x.req.parameters(); len(set) > 0 {
 		own["parameters"] = set
 	}
-	if x.code >= 400 {
-		own["http_status"] = x.code
-	}
 	if n, err := strconv.ParseUint(x.r.Header.Get("X-Stainless-Retry-Count"), 10, 16); err == nil && n > 0 {
 		own["retry"] = n
 	}

@@ -233,15 +233,24 @@ func (x *exchange) round(n int) *call.Part {
 // parts are the events of a call: its own, and one for each replay.
 func (x *exchange) parts() []*call.Part {
 	if x.replays == nil {
-		return []*call.Part{x.part()}
+		return []*call.Part{x.answered(x.part())}
 	}
 	var out []*call.Part
 	for n := range x.replays.rounds {
 		if p := x.round(n); p != nil {
-			out = append(out, p)
+			out = append(out, x.answered(p))
 		}
 	}
 	return out
+}
+
+// answered adds the status that the caller got, where it is an error. A call that is under way has none: what keeps its
+// connection open may begin the answer meanwhile.
+func (x *exchange) answered(p *call.Part) *call.Part {
+	if own, ok := p.Metadata["gateway"].(map[string]any); ok && x.code >= 400 {
+		own["http_status"] = x.code
+	}
+	return p
 }
 
 func (n *replayNote) String() string {
