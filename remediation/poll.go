@@ -13,6 +13,9 @@ import (
 	"github.com/evenhand/evenhand/sinks"
 )
 
+// DefaultPoll is how often trackers are asked how issues stand.
+const DefaultPoll = 5 * time.Minute
+
 // standing is an issue that was made, and where its breach stands.
 type standing struct {
 	Issue  audit.ID
@@ -107,6 +110,3 @@ func moved(ctx context.Context, target string, reader sinks.IssueReader, list []
 	}
 	return notes, nil
 }
-
-// DefaultPoll is how often trackers are asked how issues stand.
-const DefaultPoll = 5 * time.Minute

@@ -218,8 +218,8 @@ const (
 	oneWrite = 500              // tickets of one insert
 )
 
-// Sweep writes the tickets that breaches lack, publishes what is due, and looks from time to time at the issues of breaches that are not over. from is the Through of the
-// last sweep, zero for the first.
+// Sweep writes the tickets that breaches lack, publishes what is due, and looks from time to time at the issues of
+// breaches that are not over. from is the Through of the last sweep, zero for the first.
 func (s *Service) Sweep(ctx context.Context, from time.Time) (out Outcome, err error) {
 	now, err := s.outbox.storeNow(ctx)
 	if err != nil {

@@ -134,9 +134,9 @@ var ErrBehind = audit.E("repair: follow", audit.KindOverloaded, errors.New("the 
 // facts say. Of two processes that rewrite a row at once the later insert stays, which may have read less; but
 // whoever inserted last looks after that, so the row ends up right, whoever it was.
 func (r *Repairer) Follow(ctx context.Context, keys ...store.Key) error {
-	for range mostRounds {
-		if len(keys) == 0 {
-			return nil
+	for round := 0; len(keys) > 0; round++ {
+		if round == mostRounds {
+			return ErrBehind
 		}
 		if err := r.Rewrite(ctx, keys, false); err != nil {
 			return err
@@ -146,9 +146,6 @@ func (r *Repairer) Follow(ctx context.Context, keys ...store.Key) error {
 			return err
 		}
 		keys = slices.DeleteFunc(slices.Clone(keys), func(k store.Key) bool { return !slices.Contains(stale, k) })
-	}
-	if len(keys) > 0 {
-		return ErrBehind
 	}
 	return nil
 }

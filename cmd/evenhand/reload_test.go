@@ -170,21 +170,28 @@ func TestOwnRulesAreHeldToTheShippedOnes(t *testing.T) {
 	}
 }
 
-// A process takes a changed pack in on SIGHUP while it serves, and survives a broken one.
-func TestAProcessReloadsItsRules(t *testing.T) {
+// analyzerWithOwnRules starts a process that finds gleeb by the pack in a file, and looks at the file again on SIGHUP.
+func analyzerWithOwnRules(t *testing.T) (file string, cmd *exec.Cmd, stderr io.ReadCloser) {
+	t.Helper()
 	dir := t.TempDir()
-	file := filepath.Join(dir, "own.yaml")
+	file = filepath.Join(dir, "own.yaml")
 	write(t, file, ownPack("2026.11.1", "gleeb", "This gleeb is old."))
-	cmd := exec.Command(os.Args[0], "run", "--roles", "analyzer", "--http", "127.0.0.1:0", "--set", "rules.dir="+dir, "--set", "rules.poll=0", "--set", "tenant.default=t")
+	cmd = exec.Command(os.Args[0], "run", "--roles", "analyzer", "--http", "127.0.0.1:0", "--set", "rules.dir="+dir, "--set", "rules.poll=0", "--set", "tenant.default=t")
 	cmd.Env = environment(t)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
+	var err error
+	if stderr, err = cmd.StderrPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return file, cmd, stderr
+}
+
+// A process takes a changed pack in on SIGHUP while it serves, and survives a broken one.
+func TestAProcessReloadsItsRules(t *testing.T) {
+	file, cmd, stderr := analyzerWithOwnRules(t)
 	lines := bufio.NewScanner(stderr)
 	await := func(what string) string {
 		t.Helper()
@@ -233,19 +240,7 @@ func TestAProcessReloadsItsRules(t *testing.T) {
 
 // A server whose log has lost its reader goes on.
 func TestAProcessOutlivesTheReaderOfItsLog(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "own.yaml")
-	write(t, file, ownPack("2026.11.1", "gleeb", "This gleeb is old."))
-	cmd := exec.Command(os.Args[0], "run", "--roles", "analyzer", "--http", "127.0.0.1:0", "--set", "rules.dir="+dir, "--set", "rules.poll=0", "--set", "tenant.default=t")
-	cmd.Env = environment(t)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	file, cmd, stderr := analyzerWithOwnRules(t)
 	base := ""
 	for lines := bufio.NewScanner(stderr); base == "" && lines.Scan(); {
 		if strings.Contains(lines.Text(), "evenhand is running") {
